@@ -1,0 +1,3 @@
+"""kernel-smith: an evolutionary optimizer for compute kernels."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,40 @@
+"""The error model, in one place.
+
+Three kinds of trouble exist, and each has one home:
+
+* **A bad candidate** is data. It becomes an `Evaluation` with a stage and a named reason, and never
+  an exception that leaves the evaluator.
+* **Bad input or a missing prerequisite** is the user's to mend. It raises `UserError`, which carries
+  what was wrong, and a hint with the exact remedy. The command line prints both and exits with
+  `exit_code`; no traceback is shown.
+* **A defect of ours** is any other exception. The command line reports it as internal (exit code 4).
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something the user can mend: `error: what` and `hint: remedy`."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, hint: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+class BadInput(UserError):
+    """An argument, file or setting that cannot be used as it is."""
+
+
+class MissingPrerequisite(UserError):
+    """Something this machine lacks: a compiler, a GPU, a kernel feature."""
+
+    exit_code = 3
+
+
+class InternalError(Exception):
+    """The evaluator itself failed, repeatedly, for a reason that is not the candidate's."""
+
+    exit_code = 4

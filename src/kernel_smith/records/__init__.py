@@ -1,0 +1,56 @@
+"""The shared language: frozen records with a schema version. Imports nothing else of ours."""
+
+from kernel_smith.records.base import SCHEMA_VERSION, Record, VersionedRecord, content_hash
+from kernel_smith.records.candidate import Candidate
+from kernel_smith.records.evaluation import (
+    Accuracy,
+    BaselineSpeedup,
+    BaselineTiming,
+    Confinement,
+    Diagnostic,
+    Distribution,
+    Environment,
+    ErrorBin,
+    Evaluation,
+    Finding,
+    Interval,
+    KernelShare,
+    Timing,
+    WorkloadTiming,
+    WorstElement,
+)
+from kernel_smith.records.task import Admission, Precision, Task, Tolerance, Variant, Workload
+from kernel_smith.records.verdict import MEANINGS, Meaning, Reason, Stage
+
+__all__ = [
+    "MEANINGS",
+    "SCHEMA_VERSION",
+    "Accuracy",
+    "Admission",
+    "BaselineSpeedup",
+    "BaselineTiming",
+    "Candidate",
+    "Confinement",
+    "Diagnostic",
+    "Distribution",
+    "Environment",
+    "ErrorBin",
+    "Evaluation",
+    "Finding",
+    "Interval",
+    "KernelShare",
+    "Meaning",
+    "Precision",
+    "Reason",
+    "Record",
+    "Stage",
+    "Task",
+    "Timing",
+    "Tolerance",
+    "Variant",
+    "VersionedRecord",
+    "Workload",
+    "WorkloadTiming",
+    "WorstElement",
+    "content_hash",
+]

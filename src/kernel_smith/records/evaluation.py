@@ -1,0 +1,182 @@
+"""Everything measured about one candidate."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from kernel_smith.records.base import Record, VersionedRecord
+from kernel_smith.records.verdict import MEANINGS, Reason, Stage
+
+
+class Interval(Record):
+    """An estimate with its 95% confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's width, relative to the estimate."""
+        return (self.high - self.low) / 2 / self.value
+
+
+class Distribution(Record):
+    """Seconds per call, as the judge's clock saw them over the batches of one workload."""
+
+    p50: float = Field(gt=0)
+    p99: float = Field(gt=0)
+
+
+class BaselineTiming(Record):
+    """One baseline on one workload; `speedup` is its time over the candidate's."""
+
+    baseline: str
+    speedup: Interval
+    seconds: Distribution
+
+
+class WorkloadTiming(Record):
+    workload: str
+    weight: float
+    candidate: Distribution
+    baselines: tuple[BaselineTiming, ...] = Field(min_length=1)
+    rounds: int
+    calls: int = Field(description="timed calls of the candidate, every one of them checked")
+    inner_p50: float | None = Field(
+        default=None, description="seconds per call by the candidate process's own clock: no verdict"
+    )
+
+
+class BaselineSpeedup(Record):
+    """The weighted geometric mean over workloads against one baseline."""
+
+    baseline: str
+    speedup: Interval
+
+
+class Timing(Record):
+    speedups: tuple[BaselineSpeedup, ...] = Field(min_length=1)
+    workloads: tuple[WorkloadTiming, ...] = Field(min_length=1)
+    cores: tuple[int, ...]
+
+    @property
+    def speedup(self) -> Interval:
+        """Against the first baseline, which is eager PyTorch unless another was asked for."""
+        return self.speedups[0].speedup
+
+
+class WorstElement(Record):
+    """The element with the largest error relative to what was allowed."""
+
+    workload: str
+    inputs: str = Field(description="which inputs: 'author' or a variant such as 'large'")
+    output: int = Field(description="which output, counted from 0")
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    allowed: float = Field(description="largest absolute error accepted for this element")
+
+
+class ErrorBin(Record):
+    """How many elements had an error of at most `up_to` times the allowed one."""
+
+    up_to: float | None = Field(description="null: beyond every bound, or not finite")
+    elements: int
+
+
+class Accuracy(Record):
+    """Errors relative to the output's scale, against the fp64 oracle."""
+
+    candidate_error: float | None = Field(description="largest; null where not finite")
+    reference_error: float = Field(description="largest error of the reference in its own dtype")
+    allowed_error: float
+    histogram: tuple[ErrorBin, ...] = ()
+    deterministic: bool | None = None
+
+
+class Finding(Record):
+    """One observation of the static screen."""
+
+    reason: Reason
+    line: int
+    message: str
+
+
+class Diagnostic(Record):
+    """One compiler message, in the coordinates of the candidate's file."""
+
+    line: int | None
+    severity: Literal["error", "warning", "note"]
+    message: str
+
+
+class KernelShare(Record):
+    """Where the timed calls spent their time, by the module that the code came from."""
+
+    module: str
+    origin: Literal["authored", "library", "runtime", "interpreter", "kernel", "unknown"]
+    share: float = Field(ge=0, le=1)
+    samples: int
+
+
+class Confinement(Record):
+    """What the sandbox enforced, and what this machine could not offer."""
+
+    enforced: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+class Environment(Record):
+    machine: str
+    processor: str
+    kernel: str
+    python: str
+    torch: str
+    compiler: str
+    kernel_smith: str
+
+
+class Evaluation(VersionedRecord):
+    task: str
+    task_hash: str
+    candidate_hash: str
+    backend: str
+    stage: Stage
+    reason: Reason | None = None
+    message: str = ""
+    log: str = Field(default="", description="compiler output, traceback or last lines of stderr")
+    diagnostics: tuple[Diagnostic, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    worst: WorstElement | None = None
+    accuracy: Accuracy | None = None
+    timing: Timing | None = None
+    kernels: tuple[KernelShare, ...] = ()
+    notes: tuple[str, ...] = ()
+    confinement: Confinement = Confinement()
+    environment: Environment
+    seconds: dict[str, float] = Field(default_factory=dict, description="where the time went")
+    created_at: datetime
+
+    @model_validator(mode="after")
+    def _stage_and_evidence_agree(self) -> Self:
+        if self.stage is Stage.OK:
+            if self.reason is not None:
+                raise ValueError("an ok evaluation carries no reason")
+            if self.timing is None or self.accuracy is None:
+                raise ValueError("an ok evaluation carries timing and accuracy")
+            return self
+        if self.reason is None:
+            raise ValueError(f"stage {self.stage} needs a reason")
+        if MEANINGS[self.reason].stage is not self.stage:
+            raise ValueError(f"reason {self.reason} does not belong to stage {self.stage}")
+        if self.timing is not None and self.stage is not Stage.UNSTABLE:
+            raise ValueError(f"stage {self.stage} must not carry a timing: it earned none")
+        return self
+
+    @property
+    def ok(self) -> bool:
+        return self.stage is Stage.OK
