@@ -19,6 +19,7 @@ from kernel_smith.records.evaluation import (
     WorkloadTiming,
     WorstElement,
 )
+from kernel_smith.records.options import Baseline, Limits, Options, Sampling
 from kernel_smith.records.task import Admission, Precision, Task, Tolerance, Variant, Workload
 from kernel_smith.records.verdict import MEANINGS, Meaning, Reason, Stage
 
@@ -27,6 +28,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Accuracy",
     "Admission",
+    "Baseline",
     "BaselineSpeedup",
     "BaselineTiming",
     "Candidate",
@@ -39,10 +41,13 @@ __all__ = [
     "Finding",
     "Interval",
     "KernelShare",
+    "Limits",
     "Meaning",
+    "Options",
     "Precision",
     "Reason",
     "Record",
+    "Sampling",
     "Stage",
     "Task",
     "Timing",

@@ -47,7 +47,8 @@ class WorkloadTiming(Record):
     rounds: int
     calls: int = Field(description="timed calls of the candidate, every one of them checked")
     inner_p50: float | None = Field(
-        default=None, description="seconds per call by the candidate process's own clock: no verdict"
+        default=None,
+        description="seconds per call by the candidate process's own clock: no verdict",
     )
 
 

@@ -45,7 +45,7 @@ class Admission(StrEnum):
 
 
 class Workload(Record):
-    """One set of sizes: keyword arguments for `get_inputs` (and `get_init_inputs`), with a weight."""
+    """One set of sizes: keyword arguments for `get_inputs` and `get_init_inputs`, with a weight."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     params: dict[str, Any] = Field(default_factory=dict)

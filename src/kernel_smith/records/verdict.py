@@ -1,7 +1,7 @@
 """How an evaluation ends: exactly one stage, and for every failure one named reason.
 
-The reasons are a closed vocabulary. Each belongs to one stage and carries the sentence that explains
-it and the advice that follows, so that people, models and filters all read the same words.
+The reasons are a closed vocabulary. Each belongs to one stage and carries the sentence that
+explains it and the advice that follows, so that people, models and filters read the same words.
 """
 
 from __future__ import annotations

@@ -1,0 +1,146 @@
+"""`kernel-smith evaluate`: one candidate, judged."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
+from kernel_smith.records import (
+    Admission,
+    Baseline,
+    Candidate,
+    Evaluation,
+    Options,
+    Sampling,
+    Stage,
+    Task,
+)
+from kernel_smith.records.prose import render
+from kernel_smith.tasks import find_task
+
+_NEGATIVE = 1
+
+
+def evaluate(
+    task: Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")],
+    candidate: Annotated[
+        Path | None,
+        typer.Argument(help="A Python file with class ModelNew; default: the starting kernel."),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="The candidate's dialect.")] = "cpp",
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(help="What to compare with: eager, compile. May be repeated."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Secret seeds per workload.")] = 3,
+    target: Annotated[
+        float, typer.Option(min=1e-4, help="Stop when the interval is this tight.")
+    ] = 0.01,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.1, help="Longest measurement per workload.")
+    ] = 4.0,
+    cores: Annotated[
+        str | None, typer.Option(help="Cores for timed work, e.g. 1,2; default: all but one.")
+    ] = None,
+    admit: Annotated[
+        list[Admission] | None,
+        typer.Option(help="Accept a task in spite of this finding. May be repeated."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Compile, check and time one candidate, and print the evidence.
+
+    Exits with 0 if the candidate is correct, 1 if it is not.
+    """
+    found = find_task(task)
+    path = candidate or _starting_kernel(found, backend)
+    program = _read_candidate(path, backend)
+    options = Options(
+        seeds=seeds,
+        baselines=_baselines(baseline),
+        admit=tuple(admit or ()),
+        sampling=Sampling(target=target, max_seconds=max_seconds),
+        cores=_cores(cores),
+    )
+    cache = EvaluationCache()
+    cached = None if fresh else cache.get(found, program, options)
+    if cached is None:
+        with progress(quiet) as report, LocalEngine(cache) as engine:
+            evaluation = engine.evaluate(found, program, options, fresh=True, progress=report)
+    else:
+        evaluation = cached
+    if json:
+        print_json(evaluation.model_dump(mode="json"))
+    else:
+        _print(evaluation, task, path, from_cache=cached is not None)
+    raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
+
+
+def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -> None:
+    console.print(f"{task} <- {path}", style="bold", markup=False)
+    console.print(render(evaluation), markup=False)
+    machine = evaluation.environment
+    console.print(
+        f"Measured on {machine.processor} ({machine.machine}), {machine.kernel}, "
+        f"torch {machine.torch}, {machine.compiler}.",
+        markup=False,
+    )
+    command = shlex.join(["kernel-smith", "evaluate", task, str(path)])
+    if from_cache:
+        print_next(f"{command} --fresh", f"this answer is from {evaluation.created_at:%F %T} UTC")
+    elif evaluation.stage is Stage.OK:
+        print_next(f"{command} --baseline eager --baseline compile", "compare with torch.compile")
+    else:
+        print_next(command, "after the change")
+
+
+def _starting_kernel(task: Task, backend: str) -> Path:
+    if backend not in task.starts:
+        raise BadInput(
+            f"task {task.name} has no starting kernel for backend {backend}",
+            hint="name a candidate: kernel-smith evaluate TASK CANDIDATE",
+        )
+    return Path(task.starts[backend])
+
+
+def _read_candidate(path: Path, backend: str) -> Candidate:
+    expected = "expected a Python file with class ModelNew"
+    hint = "see docs/candidate-format.md for what a candidate looks like"
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise BadInput(f"{path}: cannot be read ({reason}), {expected}", hint=hint) from None
+    if len(source) > 1_000_000:
+        raise BadInput(f"{path}: {len(source)} characters, {expected} of at most 1 MB", hint=hint)
+    return Candidate(backend=backend, source=source, name=path.name)
+
+
+def _baselines(names: list[str] | None) -> tuple[Baseline, ...]:
+    chosen: list[Baseline] = []
+    for name in names or ["eager"]:
+        if name not in ("eager", "compile"):
+            raise BadInput(f"no baseline is called {name!r}", hint="choose eager or compile")
+        chosen.append("eager" if name == "eager" else "compile")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _cores(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise BadInput(
+            f"--cores {text}: expected core numbers separated by commas", hint="e.g. --cores 1,2,3"
+        ) from None

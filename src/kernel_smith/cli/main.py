@@ -1,0 +1,62 @@
+"""`kernel-smith`: joins the commands, and turns errors into messages and exit codes.
+
+Exit codes: 0 ok; 1 ran with a negative result; 2 bad usage or input; 3 missing prerequisite;
+4 internal error; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+import kernel_smith
+from kernel_smith.cli import doctor, evaluate, tasks
+from kernel_smith.cli.output import print_error
+from kernel_smith.errors import InternalError, UserError
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="kernel-smith",
+    help="Make slow PyTorch operations fast, with evidence.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("evaluate")(evaluate.evaluate)
+app.command("doctor")(doctor.doctor)
+app.add_typer(tasks.app, name="tasks")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"kernel-smith {kernel_smith.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options of every command."""
+
+
+def main() -> None:
+    try:
+        app()
+    except UserError as error:
+        print_error(error.what, error.hint)
+        sys.exit(error.exit_code)
+    except InternalError as error:
+        print_error(
+            f"internal: {error}",
+            "this is a defect of kernel-smith, not of your files; please report it with the text "
+            "above and the output of `kernel-smith doctor --json`",
+        )
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print_error("interrupted", "run the same command again; finished work is cached")
+        sys.exit(_INTERRUPTED)

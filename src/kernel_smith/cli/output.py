@@ -1,0 +1,47 @@
+"""What commands print: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object on stdout, for machines."""
+    json.dump(value, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def print_error(what: str, hint: str | None = None) -> None:
+    errors.print(f"[bold red]error:[/] {_escape(what)}")
+    if hint:
+        errors.print(f"[bold cyan]hint:[/] {_escape(hint)}")
+
+
+def print_next(command: str, why: str) -> None:
+    """The command that usually follows."""
+    console.print(f"[dim]next:[/] {_escape(command)}  [dim]# {_escape(why)}[/]")
+
+
+@contextlib.contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Tell what is going on: a live line on a terminal, plain lines elsewhere."""
+    if quiet:
+        yield lambda what: None
+    elif errors.is_terminal:
+        with errors.status("starting") as status:
+            yield lambda what: status.update(what)
+    else:
+        yield lambda what: errors.print(f"... {what}")
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")

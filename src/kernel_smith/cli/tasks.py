@@ -1,0 +1,84 @@
+"""`kernel-smith tasks`: what there is to speed up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.tasks import builtin_tasks, find_task
+
+_NEGATIVE = 1
+
+app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TaskName = Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")]
+
+
+@app.command("list")
+def list_tasks(json: Json = False) -> None:
+    """The built-in tasks."""
+    found = builtin_tasks()
+    if json:
+        fields = {"name", "family", "description", "precision"}
+        print_json({"tasks": [t.model_dump(mode="json", include=fields) for t in found]})
+        return
+    table = Table("task", "family", "workloads", "description", box=None, pad_edge=False)
+    for task in found:
+        names = ", ".join(workload.name for workload in task.workloads)
+        table.add_row(task.name, task.family, names, task.description.split("\n")[0])
+    console.print(table)
+    print_next(f"kernel-smith tasks show {found[0].name}", "its reference and workloads")
+
+
+@app.command("show")
+def show(task: TaskName, json: Json = False) -> None:
+    """One task: its settings and its reference."""
+    found = find_task(task)
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    console.print(f"{found.name} ({found.family})", style="bold", markup=False)
+    console.print(found.description, markup=False)
+    console.print(f"precision: {found.precision}", markup=False)
+    for workload in found.workloads:
+        console.print(
+            f"workload {workload.name}: {workload.params} weight {workload.weight:g}", markup=False
+        )
+    for backend, path in found.starts.items():
+        console.print(f"starting kernel ({backend}): {path}", markup=False)
+    console.print()
+    console.print(found.source, markup=False)
+    print_next(f"kernel-smith evaluate {task}", "judge its starting kernel")
+
+
+@app.command("check")
+def check(
+    task: TaskName,
+    json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Can this task tell a right answer from a wrong one? Exits with 1 if it cannot."""
+    found = find_task(task)
+    with progress(quiet) as report, LocalEngine() as engine:
+        report(f"running the reference of {found.name}")
+        findings = engine.examine(found, report)
+    refused = [finding for finding in findings if finding[1] not in found.admit]
+    if json:
+        rows = [{"workload": w, "finding": f.value} for w, f in findings]
+        print_json({"task": found.name, "admitted": not refused, "findings": rows})
+    else:
+        for workload, finding in findings:
+            console.print(f"workload {workload}: {finding.value}", markup=False)
+        verdict = "refused" if refused else "admitted"
+        console.print(f"{found.name}: {verdict}", style="bold", markup=False)
+        if refused:
+            flags = " ".join(f"--admit {name}" for name in sorted({f.value for _, f in refused}))
+            print_next(f"kernel-smith evaluate {task} CANDIDATE {flags}", "to use it all the same")
+        else:
+            print_next(f"kernel-smith evaluate {task}", "judge its starting kernel")
+    raise typer.Exit(_NEGATIVE if refused else 0)

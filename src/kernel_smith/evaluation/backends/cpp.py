@@ -1,0 +1,32 @@
+"""C++ kernels on the CPU, compiled by the host's compiler and called through the C ABI."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from kernel_smith.inline.elf import imported_symbols, neutralise
+from kernel_smith.inline.literals import Literal, find_sources
+
+# Loading other code, starting processes, going round the C library: none of it is computing.
+_FORBIDDEN = frozenset(
+    "dlopen dlmopen dlsym dlvsym dladdr dl_iterate_phdr "
+    "fork vfork _Fork clone execve execv execvp execvpe execl execlp execle fexecve "
+    "system popen posix_spawn posix_spawnp ptrace syscall process_vm_readv process_vm_writev "
+    "kill tgkill socket connect mprotect pkey_mprotect sched_setaffinity "
+    "pthread_setaffinity_np setrlimit prlimit prctl personality memfd_create shm_open "
+    "setpriority nice".split()
+)
+
+
+class CppBackend:
+    name = "cpp"
+
+    def sources(self, tree: ast.Module) -> list[Literal]:
+        return [literal for literal in find_sources(tree) if literal.dialect == "cpp"]
+
+    def forbidden_symbols(self, compiled: Path) -> list[str]:
+        return sorted(_FORBIDDEN & {name.split("@")[0] for name in imported_symbols(compiled)})
+
+    def disarm(self, compiled: Path, target: Path) -> None:
+        neutralise(compiled, target)

@@ -1,0 +1,57 @@
+"""Evaluations already made, on disk: the same candidate is not measured twice.
+
+The key covers everything that could change the answer: task, candidate, options, machine, versions
+and this project's own release.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from kernel_smith.inline.cache import cache_root
+from kernel_smith.records import Candidate, Evaluation, Options, Stage, Task, content_hash
+
+# What another attempt might end differently is measured again.
+_FLEETING = frozenset({Stage.UNSTABLE, Stage.TIMEOUT})
+
+
+class EvaluationCache:
+    def __init__(self, root: Path | None = None) -> None:
+        self._root = root or cache_root() / "evaluations"
+
+    def get(self, task: Task, candidate: Candidate, options: Options) -> Evaluation | None:
+        with contextlib.suppress(OSError, ValidationError):
+            return Evaluation.model_validate_json(self._path(task, candidate, options).read_text())
+        return None
+
+    def put(
+        self, task: Task, candidate: Candidate, options: Options, evaluation: Evaluation
+    ) -> None:
+        """Keep an evaluation. A full or read-only disk costs the cache, never the answer."""
+        if evaluation.stage in _FLEETING:
+            return
+        path = self._path(task, candidate, options)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+                file.write(evaluation.model_dump_json())
+            os.replace(file.name, path)
+
+    def _path(self, task: Task, candidate: Candidate, options: Options) -> Path:
+        machine = (platform.node(), platform.machine(), str(os.cpu_count()))
+        versions = tuple(version(name) for name in ("kernel-smith", "torch"))
+        key = content_hash(
+            task.content_hash,
+            candidate.content_hash,
+            options.model_dump_json(),
+            *machine,
+            *versions,
+        )
+        return self._root / key[:2] / f"{key}.json"

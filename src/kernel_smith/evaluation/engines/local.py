@@ -1,0 +1,152 @@
+"""Evaluations on this machine: one judge process, restarted when it dies.
+
+The engine belongs to the control plane and does not import torch. It gives up on a candidate only
+after the judge died twice in a row under it; no candidate should be able to bring that about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.evaluation.engines.cache import EvaluationCache
+from kernel_smith.evaluation.sandbox.wire import Channel, WireError
+from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
+
+Progress = Callable[[str], None]
+
+_ATTEMPTS = 3
+_STOP_SECONDS = 5.0
+
+
+def _silent(what: str) -> None:
+    """The default audience for progress."""
+
+
+class LocalEngine:
+    """`with LocalEngine() as engine: engine.evaluate(task, candidate)`."""
+
+    def __init__(self, cache: EvaluationCache | None = None) -> None:
+        self._cache = cache
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._folder = ""
+
+    def evaluate(
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        *,
+        fresh: bool = False,
+        progress: Progress = _silent,
+    ) -> Evaluation:
+        """Evaluate one candidate; an earlier answer is returned unless `fresh`."""
+        options = options or Options()
+        if self._cache is not None and not fresh:
+            known = self._cache.get(task, candidate, options)
+            if known is not None:
+                return known
+        answer = self._ask(
+            {
+                "op": "evaluate",
+                "task": task.model_dump(mode="json"),
+                "candidate": candidate.model_dump(mode="json"),
+                "options": options.model_dump(mode="json"),
+            },
+            progress,
+        )
+        evaluation = Evaluation.model_validate(answer["evaluation"])
+        if self._cache is not None:
+            self._cache.put(task, candidate, options, evaluation)
+        return evaluation
+
+    def examine(self, task: Task, progress: Progress = _silent) -> list[tuple[str, Admission]]:
+        """Admission findings: pairs of workload and finding."""
+        answer = self._ask({"op": "examine", "task": task.model_dump(mode="json")}, progress)
+        return [(f["workload"], Admission(f["finding"])) for f in answer["found"]]
+
+    def process_ids(self) -> dict[str, int]:
+        """The trusted processes behind this engine, by role."""
+        answer = self._ask({"op": "processes"}, _silent)
+        return {role: int(answer[role]) for role in ("judge", "zygote")}
+
+    def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        failure: Exception | None = None
+        for _ in range(_ATTEMPTS):
+            channel = self._ensure_judge()
+            try:
+                channel.send(request)
+                while True:
+                    message = channel.receive()
+                    if message["event"] == "progress":
+                        progress(str(message["what"]))
+                    elif message["event"] == "error":
+                        raise _error(message)
+                    else:
+                        return message
+            except WireError as error:
+                failure = error
+                self._stop()
+        raise InternalError(f"the judge's process died {_ATTEMPTS} times in a row") from failure
+
+    def _ensure_judge(self) -> Channel:
+        if self._process is not None and self._process.poll() is not None:
+            self._stop()
+        if self._channel is None:
+            near, far = Channel.pair()
+            self._folder = tempfile.mkdtemp(prefix="kernel-smith-")
+            module = "kernel_smith.evaluation.judge.server"
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, str(far.fileno()), self._folder],
+                pass_fds=(far.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr,
+            )
+            far.close()
+            self._channel = near
+        return self._channel
+
+    def _stop(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+            # The engine removes it, since a killed judge cannot.
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def close(self) -> None:
+        self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+def _error(message: dict[str, Any]) -> Exception:
+    kinds = {"BadInput": BadInput, "MissingPrerequisite": MissingPrerequisite}
+    kind = kinds.get(str(message.get("kind")))
+    if kind is None:
+        return InternalError(str(message.get("what")))
+    return kind(str(message["what"]), hint=str(message["hint"]))

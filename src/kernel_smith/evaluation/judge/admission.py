@@ -1,0 +1,145 @@
+"""Can a task tell a right answer from a wrong one? Checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.accuracy import compare, expect
+from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result, secret_seed
+from kernel_smith.records import Admission, Workload
+
+if TYPE_CHECKING:
+    from kernel_smith.evaluation.judge.bench import Bench
+
+_DRAWS = 4
+
+SENTENCES = {
+    Admission.CONSTANT_OUTPUT: "every element of the output is the same",
+    Admission.ZERO_OUTPUT: "the output is zero",
+    Admission.INPUT_INDEPENDENT: "other inputs give the same output",
+    Admission.SEED_INDEPENDENT: "get_inputs returns the same whatever the seed",
+    Admission.NON_FINITE: "the output holds NaN or infinity",
+    Admission.ACCEPTS_ZEROS: "zeros would be accepted as a right answer",
+    Admission.ACCEPTS_MEAN: "the mean of the output would be accepted as a right answer",
+    Admission.RANDOM_REFERENCE: "the same inputs give another output (dropout? train mode?)",
+    Admission.MUTATES_INPUTS: "the reference changes its inputs",
+}
+
+
+class Found(NamedTuple):
+    workload: str
+    finding: Admission
+
+    def __str__(self) -> str:
+        return f"workload {self.workload}: {self.finding}: {SENTENCES[self.finding]}"
+
+
+def admit(bench: Bench, also: Collection[Admission]) -> None:
+    """Raise `BadInput` where a task has findings that nobody agreed to live with."""
+    task = bench.task
+    accepted = {*task.admit, *also}
+    found = [f for w in task.workloads for f in examine(bench.reference, w)]
+    refused = [f for f in found if f.finding not in accepted]
+    if refused:
+        names = sorted({f.finding.value for f in refused})
+        raise BadInput(
+            f"{task.path or task.name}: this task cannot discriminate: "
+            + "; ".join(str(f) for f in refused),
+            hint="mend the inputs or the reference, or accept with "
+            + " ".join(f"--admit {name}" for name in names),
+        )
+
+
+def examine(reference: Reference, workload: Workload) -> list[Found]:
+    """All findings about one workload."""
+    draws = [reference.draw(workload, secret_seed()) for _ in range(_DRAWS)]
+    try:
+        answers = [reference.call(workload, inputs) for inputs in draws]
+    except Exception as error:
+        raise BadInput(
+            f"{reference.task.path or reference.task.name}: workload {workload.name}: "
+            f"Model.forward raised {type(error).__name__}: {error}",
+            hint="mend the task file, then run `kernel-smith tasks check` on it",
+        ) from error
+    findings = [
+        *_look_at_inputs(reference, workload, draws, answers),
+        *_look_at_outputs(answers),
+    ]
+    if Admission.NON_FINITE not in findings:
+        findings += _try_impostors(reference, workload, draws[0], answers)
+    return [Found(workload.name, finding) for finding in dict.fromkeys(findings)]
+
+
+def _look_at_inputs(
+    reference: Reference, workload: Workload, draws: list[InputSet], answers: list[Result]
+) -> list[Admission]:
+    findings = []
+    first = draws[0]
+    again = reference.call(workload, first)
+    if not _equal(again.tensors, answers[0].tensors):
+        findings.append(Admission.RANDOM_REFERENCE)
+    if draws[0].tensors and all(_equal(d.tensors, first.tensors) for d in draws[1:]):
+        findings.append(Admission.SEED_INDEPENDENT)
+    elif all(_equal(a.tensors, answers[0].tensors) for a in answers[1:]):
+        findings.append(Admission.INPUT_INDEPENDENT)
+    if reference.mutates(workload, first):
+        findings.append(Admission.MUTATES_INPUTS)
+    return findings
+
+
+def _look_at_outputs(answers: list[Result]) -> list[Admission]:
+    tensors = [t for answer in answers for t in answer.tensors]
+    findings = []
+    if any(not bool(t.isfinite().all()) for t in tensors if t.is_floating_point()):
+        findings.append(Admission.NON_FINITE)
+    if all(not bool(t.any()) for t in tensors):
+        findings.append(Admission.ZERO_OUTPUT)
+    elif all(t.numel() > 1 and bool((t == t.flatten()[0]).all()) for t in tensors):
+        findings.append(Admission.CONSTANT_OUTPUT)
+    return findings
+
+
+def _try_impostors(
+    reference: Reference, workload: Workload, inputs: InputSet, answers: list[Result]
+) -> list[Admission]:
+    expected = expect(reference, workload, inputs)
+
+    def passes(impostor: list[torch.Tensor]) -> bool:
+        return compare(impostor, expected, reference, workload, inputs).reason is None
+
+    findings = []
+    right = answers[0].tensors
+    if passes([torch.zeros_like(t) for t in right]):
+        findings.append(Admission.ACCEPTS_ZEROS)
+    if passes([_flat_mean(t) for t in right]) or passes(_mean_over_draws(answers)):
+        findings.append(Admission.ACCEPTS_MEAN)
+    return findings
+
+
+def _flat_mean(tensor: torch.Tensor) -> torch.Tensor:
+    """The mean everywhere; a single element has no other mean than itself, so take none."""
+    if tensor.numel() < 2:
+        return torch.full_like(tensor, 0)
+    return torch.full_like(tensor, tensor.double().mean().to(tensor.dtype).item())
+
+
+def _mean_over_draws(answers: list[Result]) -> list[torch.Tensor]:
+    """What someone who knows the distribution but not the inputs would answer."""
+    means = []
+    for same in zip(*(answer.tensors for answer in answers), strict=True):
+        if len({t.shape for t in same}) > 1:
+            means.append(torch.zeros_like(same[0]))
+        else:
+            means.append(torch.stack([t.double() for t in same[1:]]).mean(0).to(same[0].dtype))
+    return means
+
+
+def _equal(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
+    return len(left) == len(right) and all(
+        a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+        for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,138 @@
+"""A task made ready: its reference, its secret sets, and the baseline processes that answer them.
+
+A bench outlives many candidates. Its baseline processes never see one: they are forked from the
+zygote, get the task's own source, and are driven like candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.judge.children import ChildFailed, Nursery, Place
+from kernel_smith.evaluation.judge.clock import capacity_for
+from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.judge.stock import Stock
+from kernel_smith.records import Baseline, Limits, Options, Task, Workload
+
+_ARENA_BYTES = 48 << 20
+_COMPILE_SECONDS = 600.0
+
+
+@dataclass
+class Prepared:
+    """One workload of a bench."""
+
+    stock: Stock
+    seconds: float  # the reference's time per call, roughly
+    described: dict[str, Any]  # what the reference's results look like
+    capacity: int
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(t.nbytes for t in self.stock.author.expected.reference.tensors)
+
+
+class Bench:
+    def __init__(self, task: Task, nursery: Nursery, place: Place, seeds: int) -> None:
+        self.task = task
+        self.place = place
+        self.reference = Reference(task)
+        self._nursery = nursery
+        self._seeds = seeds
+        self._stocks: dict[str, Stock] = {}
+        self._prepared: dict[str, Prepared] = {}
+        self._baselines: dict[str, Participant] = {}
+
+    def stock(self, workload: Workload) -> Stock:
+        if workload.name not in self._stocks:
+            self._stocks[workload.name] = Stock(self.reference, workload, self._seeds)
+        return self._stocks[workload.name]
+
+    def prepare(self, workload: Workload) -> Prepared:
+        """Draw the sets and learn from the reference's process how it behaves."""
+        if workload.name not in self._prepared:
+            stock = self.stock(workload)
+            inputs = [c.inputs for c in stock.checks if c.inputs.label == "author"]
+            participant = self._baseline("eager")
+            self._enter(participant, workload, len(inputs))
+            participant.bind(inputs)
+            participant.run()
+            participant.bind(inputs)
+            batch = participant.run()
+            if batch.first is None:
+                raise InternalError("the reference's process returned no result")
+            seconds = max(batch.windows.run_wall / len(inputs), 1e-7)
+            size = sum(t.nbytes for t in inputs[0].tensors) + sum(
+                t.nbytes for t in stock.author.expected.reference.tensors
+            )
+            capacity = capacity_for(seconds, size, _ARENA_BYTES)
+            self._prepared[workload.name] = Prepared(stock, seconds, batch.first, capacity)
+        return self._prepared[workload.name]
+
+    def baselines(self, workload: Workload, options: Options) -> list[Participant]:
+        """The processes that play against a candidate on one workload, entered and warm."""
+        prepared = self.prepare(workload)
+        participants = []
+        for name in options.baselines:
+            participant = self._baseline(name)
+            self._enter(participant, workload, prepared.capacity)
+            if name == "compile":
+                participant.bind([prepared.stock.author.inputs])
+                participant.run()
+            participants.append(participant)
+        return participants
+
+    def enter(self, participant: Participant, workload: Workload) -> Prepared:
+        """Let a participant construct its module and share memory for this workload."""
+        prepared = self.prepare(workload)
+        self._enter(participant, workload, prepared.capacity)
+        return prepared
+
+    def _enter(self, participant: Participant, workload: Workload, capacity: int) -> None:
+        stock = self.stock(workload)
+        participant.enter(
+            self.reference,
+            workload,
+            [check.inputs for check in stock.checks],
+            stock.author.expected.reference,
+            max(capacity, len(stock.checks) + 1),
+        )
+
+    def _baseline(self, name: Baseline) -> Participant:
+        """A living process for this baseline; a dead one is replaced."""
+        participant = self._baselines.get(name)
+        if participant is not None and not participant.child.alive():
+            participant.close()
+            participant = None
+        if participant is None:
+            participant = self._start_baseline(name)
+            self._baselines[name] = participant
+        return participant
+
+    def _start_baseline(self, name: Baseline) -> Participant:
+        compiled = name == "compile"
+        limits = Limits(
+            load_seconds=_COMPILE_SECONDS, call_seconds=_COMPILE_SECONDS if compiled else 60.0
+        )
+        # torch.compile runs a C++ compiler and keeps a cache, so its process is not confined.
+        child = self._nursery.start(
+            self.place, limits, confined=not compiled, shared_bytes=2 * _ARENA_BYTES
+        )
+        participant = Participant(name, child, limits)
+        try:
+            participant.load(self.task.source, "task.py", "Model", len(self.place.timed), compiled)
+        except ChildFailed as failure:
+            participant.close()
+            raise InternalError(f"baseline {name}: {failure.message}\n{failure.log}") from failure
+        return participant
+
+    def redraw_one(self) -> bool:
+        return any(stock.redraw_one() for stock in self._stocks.values())
+
+    def close(self) -> None:
+        for participant in self._baselines.values():
+            participant.close()
+        self._baselines.clear()

@@ -1,0 +1,129 @@
+"""The clock: wall time of batches, taken in the judge, for candidate and baselines in turn.
+
+A batch of k calls works on k input sets that its process has never seen, so no call can be skipped.
+The time per call is the slope between an empty batch and a full one: the round trip of an empty
+batch is measured in the reference's process, whose word can be trusted, and subtracted for everyone.
+(Were it taken from the candidate's own short batches, a candidate could slow those down on purpose.)
+
+Participants alternate in random order on the same cores. Each round gives one ratio per baseline;
+sampling stops when their interval is tight enough, or the budget is spent.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from kernel_smith.evaluation.judge.participant import Batch, Participant, Windows
+from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.statistics import LogRatio, estimate
+from kernel_smith.records import Sampling
+
+_BATCH_SECONDS = 2e-3
+_SHORTEST_SECONDS = 5e-4
+_LONGEST_SECONDS = 0.1
+_EMPTY_BATCHES = 9
+_ROUNDS_BETWEEN_LOOKS = 5
+_WARM_UP_ROUNDS = 2
+
+_system_random = random.SystemRandom()
+
+
+@dataclass
+class Samples:
+    """What one participant showed in the rounds of one workload."""
+
+    seconds: list[float] = field(default_factory=list)
+    windows: list[Windows] = field(default_factory=list)
+    inner: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The rounds of one workload: samples by participant, ratios by baseline."""
+
+    samples: dict[str, Samples]
+    rounds: int
+    calls: int
+
+    def log_ratio(self, baseline: str, candidate: str) -> LogRatio:
+        pairs = zip(self.samples[baseline].seconds, self.samples[candidate].seconds, strict=True)
+        return estimate([math.log(slow / fast) for slow, fast in pairs])
+
+
+def batch_length(reference_seconds: float, candidate_seconds: float, capacity: int) -> int:
+    """Calls per batch: chosen by the reference; more for a fast candidate, fewer for a slow one."""
+    wanted = max(_BATCH_SECONDS / reference_seconds, _SHORTEST_SECONDS / candidate_seconds)
+    affordable = _LONGEST_SECONDS / max(candidate_seconds, reference_seconds)
+    return max(1, min(math.ceil(wanted), math.floor(affordable), capacity))
+
+
+def capacity_for(reference_seconds: float, bytes_per_call: int, budget: int) -> int:
+    """How many calls the arenas must hold so that a much faster candidate can still be timed."""
+    wanted = math.ceil(4 * _BATCH_SECONDS / max(reference_seconds, 1e-7))
+    return max(1, min(wanted, 512, budget // max(bytes_per_call, 1)))
+
+
+def measure(
+    candidate: Participant,
+    baselines: Sequence[Participant],
+    sets: Iterator[InputSet],
+    length: int,
+    sampling: Sampling,
+    verify: Callable[[list[InputSet], Batch], None],
+) -> Measurement:
+    """Alternate until the interval is tight. `verify` sees every batch of the candidate."""
+    everyone = [candidate, *baselines]
+    samples = {participant.name: Samples() for participant in everyone}
+    empty = _empty_batch_seconds(baselines[0], next(sets))
+    deadline = time.monotonic() + sampling.max_seconds
+    rounds = calls = 0
+    for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
+        count = _system_random.choice((length, max(1, length // 2)))
+        chosen = list(islice(sets, count))
+        batches = {}
+        for participant in _system_random.sample(everyone, len(everyone)):
+            participant.bind(chosen)
+            batches[participant.name] = participant.run()
+        verify(chosen, batches[candidate.name])
+        calls += count
+        if turn < _WARM_UP_ROUNDS:
+            continue
+        for name, batch in batches.items():
+            seconds = max(batch.windows.run_wall - empty, 1e-9) / count
+            samples[name].seconds.append(seconds)
+            samples[name].windows.append(batch.windows)
+            samples[name].inner.append(batch.inner_seconds)
+        rounds += 1
+        measurement = Measurement(samples, rounds, calls)
+        if _enough(measurement, candidate, baselines, sampling, deadline):
+            break
+    return measurement
+
+
+def _enough(
+    measurement: Measurement,
+    candidate: Participant,
+    baselines: Sequence[Participant],
+    sampling: Sampling,
+    deadline: float,
+) -> bool:
+    if measurement.rounds < sampling.min_rounds:
+        return False
+    if time.monotonic() > deadline:
+        return True
+    if (measurement.rounds - sampling.min_rounds) % _ROUNDS_BETWEEN_LOOKS:
+        return False
+    intervals = [measurement.log_ratio(b.name, candidate.name).interval() for b in baselines]
+    return all(interval.half_width <= sampling.target for interval in intervals)
+
+
+def _empty_batch_seconds(reference: Participant, any_set: InputSet) -> float:
+    """The cost of asking, measured where nobody has an interest in its length."""
+    reference.bind([any_set])
+    return statistics.median(reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES))

@@ -1,0 +1,172 @@
+"""Checks of values on all secret sets of a workload, before and after timing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kernel_smith.evaluation.judge.accuracy import Comparison, Expected, compare, expect, scale_of
+from kernel_smith.evaluation.judge.description import check_description
+from kernel_smith.evaluation.judge.participant import Batch, Participant
+from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.stock import Stock
+from kernel_smith.records import Accuracy, ErrorBin, Reason
+
+_SAMPLED_ELEMENTS = 65536  # per batch and output
+
+_system_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What correctness found out about a workload that passed."""
+
+    accuracy: Accuracy
+    seconds_per_call: float
+
+
+def check_workload(candidate: Participant, stock: Stock, described: dict[str, Any]) -> Checked:
+    """Run every check set, and one of them twice; raise `Rejected` at the first failure."""
+    checks = stock.hand_out_checks()
+    repeated = _system_random.choice([c for c in checks if c.inputs.label == "author"])
+    checks = [*checks, repeated]
+    candidate.bind([check.inputs for check in checks], check_signature=True)
+    batch = candidate.run()
+    _check_descriptions(batch, described)
+    _check_memory(candidate, len(checks))
+    comparisons = []
+    for call, check in enumerate(checks):
+        got = candidate.outputs(call)
+        comparison = compare(got, check.expected, stock.reference, stock.workload, check.inputs)
+        if comparison.reason is not None:
+            raise _rejection(comparison, check.expected)
+        comparisons.append(comparison)
+    first = checks.index(repeated)
+    pairs = zip(candidate.outputs(first), candidate.outputs(len(checks) - 1), strict=True)
+    accuracy = Accuracy(
+        candidate_error=max(c.error or 0.0 for c in comparisons),
+        reference_error=max(c.expected.reference_error for c in checks),
+        allowed_error=stock.rtol,
+        histogram=_sum_histograms([c.histogram for c in comparisons]),
+        deterministic=all(torch.equal(a, b) for a, b in pairs),
+    )
+    return Checked(accuracy, max(batch.windows.run_wall / len(checks), 1e-7))
+
+
+def _check_descriptions(batch: Batch, described: dict[str, Any]) -> None:
+    check_description(batch.first, described)
+    if batch.odd:
+        check_description(batch.odd[1], described)
+
+
+def _check_memory(candidate: Participant, calls: int) -> None:
+    for call in range(calls):
+        if not candidate.inputs_unchanged(call):
+            raise Rejected(Reason.INPUTS_MODIFIED, f"call {call} of {calls}")
+    if not candidate.parameters_unchanged():
+        raise Rejected(Reason.PARAMETERS_MODIFIED)
+
+
+def _rejection(comparison: Comparison, expected: Expected) -> Rejected:
+    assert comparison.reason is not None
+    worst = comparison.worst
+    message = ""
+    if worst is not None:
+        message = (
+            f"workload {worst.workload}, {worst.inputs} inputs, output {worst.output} at "
+            f"{list(worst.index)}: got {worst.got:.6g}, expected {worst.expected:.6g} "
+            f"+- {worst.allowed:.2g}"
+        )
+    accuracy = Accuracy(
+        candidate_error=comparison.error,
+        reference_error=expected.reference_error,
+        allowed_error=expected.rtol,
+        histogram=comparison.histogram,
+    )
+    return Rejected(comparison.reason, message, worst=worst, accuracy=accuracy)
+
+
+class TimedVerifier:
+    """Verifies the timed calls themselves, against the reference process's outputs.
+
+    Every call is checked on secret positions; one call per batch, chosen after it ran, in full.
+    Whatever looks wrong is decided by the oracle.
+    """
+
+    def __init__(
+        self,
+        candidate: Participant,
+        reference: Participant,
+        stock: Stock,
+        described: dict[str, Any],
+    ) -> None:
+        self._candidate = candidate
+        self._reference = reference
+        self._stock = stock
+        self._described = described
+        expected = stock.author.expected
+        self._rtol = stock.rtol + expected.reference_error
+        self._scales = [scale_of(t) if t.is_floating_point() else 0.0 for t in expected.oracle]
+        self._tolerance = stock.reference.task.tolerance
+
+    def __call__(self, sets: list[InputSet], batch: Batch) -> None:
+        try:
+            _check_descriptions(batch, self._described)
+            for call in self._suspects(batch.calls):
+                self._ask_oracle(sets[call], call)
+            chosen = _system_random.randrange(batch.calls)
+            if not self._candidate.inputs_unchanged(chosen):
+                raise Rejected(Reason.INPUTS_MODIFIED, "during timing")
+            if not self._candidate.parameters_unchanged():
+                raise Rejected(Reason.PARAMETERS_MODIFIED, "during timing")
+        except Rejected as rejected:
+            raise Rejected(
+                Reason.WRONG_WHEN_TIMED,
+                f"{rejected.reason.value}: {rejected.message}",
+                **rejected.evidence,
+            ) from None
+
+    def _suspects(self, calls: int) -> list[int]:
+        """Calls whose outputs differ from the reference's by more than the tolerance."""
+        suspicious = torch.zeros(calls, dtype=torch.bool)
+        full = _system_random.randrange(calls)
+        pairs = zip(
+            self._candidate.output_rows(calls), self._reference.output_rows(calls), strict=True
+        )
+        for (got, want), scale in zip(pairs, self._scales, strict=True):
+            size = want.shape[1]
+            if size == 0:
+                continue
+            positions = torch.randint(size, (min(size, max(64, _SAMPLED_ELEMENTS // calls)),))
+            suspicious |= self._far(got[:, positions], want[:, positions], scale).any(dim=1)
+            suspicious[full] |= self._far(got[full], want[full], scale).any()
+        return suspicious.nonzero().flatten().tolist()
+
+    def _far(self, got: torch.Tensor, want: torch.Tensor, scale: float) -> torch.Tensor:
+        if not want.is_floating_point():
+            return got != want
+        rtol, atol = self._rtol, self._rtol * scale
+        if self._tolerance is not None:
+            rtol, atol = self._tolerance.rtol, self._tolerance.atol
+        exact = want.double()
+        return ((got.double() - exact).abs() <= atol + rtol * exact.abs()).logical_not_()
+
+    def _ask_oracle(self, inputs: InputSet, call: int) -> None:
+        stock = self._stock
+        expected = expect(stock.reference, stock.workload, inputs, stock.extra_rtol)
+        got = self._candidate.outputs(call)
+        comparison = compare(got, expected, stock.reference, stock.workload, inputs)
+        if comparison.reason is not None:
+            raise _rejection(comparison, expected)
+
+
+def _sum_histograms(histograms: Sequence[tuple[ErrorBin, ...]]) -> tuple[ErrorBin, ...]:
+    return tuple(
+        ErrorBin(up_to=column[0].up_to, elements=sum(b.elements for b in column))
+        for column in zip(*histograms, strict=True)
+    )

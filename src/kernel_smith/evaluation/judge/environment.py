@@ -1,0 +1,62 @@
+"""What the measurements were taken on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import platform
+import time
+from pathlib import Path
+
+import torch
+
+import kernel_smith
+from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.inline.toolchain import find_toolchain
+from kernel_smith.records import Environment
+
+_STORE_BUFFER = 16 << 10
+_STORE_REPEATS = 200
+_STORE_MARGIN = 4.0
+
+
+@functools.cache
+def describe_machine() -> Environment:
+    try:
+        compiler = find_toolchain("cpp").version
+    except MissingPrerequisite:
+        compiler = "none"
+    return Environment(
+        machine=platform.machine(),
+        processor=processor_name(),
+        kernel=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        torch=torch.__version__,
+        compiler=compiler,
+        kernel_smith=kernel_smith.__version__,
+    )
+
+
+def processor_name() -> str:
+    """The model name as the kernel tells it, with the number of usable cores."""
+    fields: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    arm = f"ARM implementer {fields.get('CPU implementer')} part {fields.get('CPU part')}"
+    name = fields.get("model name") or (arm if "CPU part" in fields else platform.processor())
+    return f"{name or 'unknown'}, {len(os.sched_getaffinity(0))} cores"
+
+
+@functools.cache
+def store_bytes_per_second() -> float:
+    """A rate that no core exceeds: several times what this one stores to its nearest cache."""
+    buffer = torch.empty(_STORE_BUFFER, dtype=torch.uint8)
+    best = float("inf")
+    for _ in range(_STORE_REPEATS):
+        begin = time.perf_counter()
+        buffer.fill_(1)
+        best = min(best, time.perf_counter() - begin)
+    return _STORE_MARGIN * max(_STORE_BUFFER / best, 64e9)

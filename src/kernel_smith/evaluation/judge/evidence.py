@@ -1,0 +1,116 @@
+"""What an accepted candidate's record says: speedups with intervals, and where the time went."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from itertools import islice
+
+from kernel_smith.evaluation.judge.children import Place
+from kernel_smith.evaluation.judge.clock import Measurement
+from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
+from kernel_smith.evaluation.judge.profile import attribute, read_maps
+from kernel_smith.evaluation.judge.statistics import combine, distribution
+from kernel_smith.evaluation.judge.stock import Stock
+from kernel_smith.records import (
+    BaselineSpeedup,
+    BaselineTiming,
+    KernelShare,
+    Options,
+    Reason,
+    Task,
+    Timing,
+    WorkloadTiming,
+)
+
+_PROFILE_SECONDS = 0.04
+_PROFILE_CALLS = 64
+_FREQUENCY = 8000
+
+
+class Profile:
+    """Samples where the candidate's process executes, in batches that it cannot tell from timed
+    ones. They are not timed: sampling would slow the candidate and not the reference."""
+
+    def __init__(self, candidate: Participant, place: Place) -> None:
+        self._candidate = candidate
+        self._pointers: list[int] = []
+        self._sampler: Sampler | None = None
+        self.unavailable: str | None = None
+        try:
+            self._sampler = Sampler(candidate.child.pid, place.timed, _FREQUENCY)
+        except SamplerUnavailable as error:
+            self.unavailable = str(error)
+
+    def sample(self, stock: Stock, authored_folder: str) -> tuple[KernelShare, ...]:
+        """Profile the workload that the candidate has just been timed on."""
+        if self._sampler is None:
+            return ()
+        sets = list(islice(stock.timing_sets(), self._candidate.capacity))[:_PROFILE_CALLS]
+        deadline = time.monotonic() + _PROFILE_SECONDS
+        while True:
+            self._candidate.bind(sets)
+            self._candidate.run(watch=self._sampler)
+            if time.monotonic() > deadline:
+                break
+        pointers = self._sampler.drain()
+        self._pointers += pointers
+        return self._attribute(pointers, authored_folder)
+
+    def kernels(self, authored_folder: str) -> tuple[KernelShare, ...]:
+        """Shares over all workloads."""
+        return self._attribute(self._pointers, authored_folder)
+
+    def _attribute(self, pointers: list[int], folder: str) -> tuple[KernelShare, ...]:
+        maps = read_maps(self._candidate.child.pid)
+        return attribute(pointers, maps, lambda path: path.startswith(folder + "/"))
+
+    def close(self) -> None:
+        if self._sampler is not None:
+            self._sampler.close()
+
+
+def summarise(
+    task: Task,
+    measurements: dict[str, Measurement],
+    options: Options,
+    candidate: str,
+    place: Place,
+) -> tuple[Timing, Reason | None]:
+    """Per workload and overall; `TOO_NOISY` where the overall interval is too wide to be of use."""
+    weights = [workload.weight for workload in task.workloads]
+    overall = []
+    for baseline in options.baselines:
+        parts = [measurements[w.name].log_ratio(baseline, candidate) for w in task.workloads]
+        speedup = combine(parts, weights).interval()
+        overall.append(BaselineSpeedup(baseline=baseline, speedup=speedup))
+    workloads = tuple(
+        _workload_timing(w.name, w.weight, measurements[w.name], options, candidate)
+        for w in task.workloads
+    )
+    timing = Timing(speedups=tuple(overall), workloads=workloads, cores=tuple(sorted(place.timed)))
+    noisy = any(s.speedup.half_width > options.sampling.unstable_above for s in overall)
+    return timing, Reason.TOO_NOISY if noisy else None
+
+
+def _workload_timing(
+    name: str, weight: float, measurement: Measurement, options: Options, candidate: str
+) -> WorkloadTiming:
+    mine = measurement.samples[candidate]
+    return WorkloadTiming(
+        workload=name,
+        weight=weight,
+        candidate=distribution(mine.seconds),
+        baselines=tuple(
+            BaselineTiming(
+                baseline=baseline,
+                speedup=measurement.log_ratio(baseline, candidate).interval(),
+                seconds=distribution(measurement.samples[baseline].seconds),
+            )
+            for baseline in options.baselines
+        ),
+        rounds=measurement.rounds,
+        calls=measurement.calls,
+        inner_p50=statistics.median(mine.inner),
+    )

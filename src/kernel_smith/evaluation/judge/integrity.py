@@ -1,0 +1,75 @@
+"""Rules on who used the processor when, from the operating system's books.
+
+The judge's clock sees the time between a request and its answer. Work that a candidate hides from
+that window must run in another one: while the judge copies results, while it is the reference's
+turn, or on cores that the reference was not given. All of it is processor time of the candidate's
+process, which the operating system counts and the candidate cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel_smith.evaluation.judge.participant import Windows
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.records import KernelShare, Reason
+
+_TOLERATED_SHARE = 0.1  # of the candidate's own run time
+_SLACK_SECONDS = 0.002  # in all: books are kept in ticks on some kernels
+_SERVICE_FACTOR = 2.0
+_CORE_SHARE = 0.2
+_LIBRARY_SHARE = 0.1
+_LIBRARY_SECONDS = 20e-6
+
+
+def check_processor_use(
+    candidate: Sequence[Windows], reference: Sequence[Windows], cores: int
+) -> None:
+    """Raise `Rejected` where a candidate worked outside its turn or on more than its cores."""
+    run_wall = sum(w.run_wall for w in candidate)
+    run_cpu = sum(w.run_cpu for w in candidate)
+    tolerated = _TOLERATED_SHARE * max(run_cpu, run_wall) + _SLACK_SECONDS
+    idle = sum(w.idle_cpu for w in candidate)
+    if idle > tolerated + sum(w.idle_cpu for w in reference):
+        raise Rejected(
+            Reason.BACKGROUND_WORK,
+            f"used {idle * 1e3:.1f} ms of processor time while it was not its turn "
+            f"(and {run_cpu * 1e3:.1f} ms during its calls)",
+        )
+    for name in ("service_cpu", "service_wall"):
+        used = sum(getattr(w, name) for w in candidate)
+        usual = sum(getattr(w, name) for w in reference)
+        if used > _SERVICE_FACTOR * usual + tolerated:
+            raise Rejected(
+                Reason.DEFERRED_WORK,
+                f"handing over arguments and results took {used * 1e3:.1f} ms, "
+                f"for the reference's process {usual * 1e3:.1f} ms",
+            )
+    if run_cpu > run_wall * (cores + _CORE_SHARE) + _SLACK_SECONDS:
+        raise Rejected(
+            Reason.EXTRA_CORES,
+            f"used {run_cpu / run_wall:.1f} cores' worth of processor time, {cores} were allotted",
+        )
+
+
+def check_library_time(shares: Sequence[KernelShare], seconds_per_call: float) -> None:
+    """For tasks that forbid the library. Allocating the output goes through it, and is allowed."""
+    share = sum(s.share for s in shares if s.origin == "library")
+    seconds = share * seconds_per_call
+    if share > _LIBRARY_SHARE and seconds > _LIBRARY_SECONDS:
+        raise Rejected(
+            Reason.LIBRARY_FORBIDDEN,
+            f"{share:.0%} of the time ({seconds * 1e6:.0f} us per call) was spent in the library",
+            kernels=tuple(shares),
+        )
+
+
+def check_physics(seconds_per_call: float, output_bytes: int, bytes_per_second: float) -> None:
+    """No kernel fills its output faster than the cores can store to their nearest cache."""
+    floor = output_bytes / bytes_per_second
+    if seconds_per_call < floor:
+        raise Rejected(
+            Reason.PHYSICS_FLOOR,
+            f"{seconds_per_call * 1e6:.2f} us per call, but storing {output_bytes} bytes takes at "
+            f"least {floor * 1e6:.2f} us here",
+        )

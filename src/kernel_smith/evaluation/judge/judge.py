@@ -1,0 +1,347 @@
+"""The judge: takes one candidate through every gate, and writes down what it saw.
+
+    screen -> compile -> load -> correctness -> do the kernels matter? -> timing -> verdict
+
+The first gate that fails ends the evaluation with its reason. Nothing here believes a word that the
+candidate's process says; it may only do the work.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.admission import admit
+from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.children import ChildFailed, Nursery, Place
+from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
+from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier, check_workload
+from kernel_smith.evaluation.judge.environment import describe_machine, store_bytes_per_second
+from kernel_smith.evaluation.judge.evidence import Profile, summarise
+from kernel_smith.evaluation.judge.integrity import (
+    check_library_time,
+    check_physics,
+    check_processor_use,
+)
+from kernel_smith.evaluation.judge.lane import exclusive
+from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.workshop import Workshop
+from kernel_smith.evaluation.screen import screen
+from kernel_smith.records import (
+    MEANINGS,
+    Accuracy,
+    Candidate,
+    Confinement,
+    Evaluation,
+    Options,
+    Reason,
+    Stage,
+    Task,
+    Workload,
+)
+
+_BENCHES_KEPT = 3
+_CANDIDATE = "candidate"
+
+Progress = Callable[[str], None]
+
+
+class Judge:
+    """Evaluates candidates one after the other. Owns the zygote and the benches."""
+
+    def __init__(self, folder: Path, cores: tuple[int, ...] | None = None) -> None:
+        self.place = Place.choose(cores)
+        self.nursery = Nursery(folder)
+        self._benches: OrderedDict[tuple[str, int], Bench] = OrderedDict()
+
+    def evaluate(
+        self, task: Task, candidate: Candidate, options: Options, progress: Progress
+    ) -> Evaluation:
+        """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
+        session = _Session(self, task, candidate, options, progress)
+        try:
+            return session.run()
+        finally:
+            session.close()
+
+    def bench(self, task: Task, options: Options) -> Bench:
+        """The task made ready; admitted on first use."""
+        key = (task.content_hash, options.seeds)
+        if key in self._benches:
+            self._benches.move_to_end(key)
+            return self._benches[key]
+        bench = Bench(task, self.nursery, self.place, options.seeds)
+        try:
+            admit(bench, options.admit)
+        except BaseException:
+            bench.close()
+            raise
+        self._benches[key] = bench
+        while len(self._benches) > _BENCHES_KEPT:
+            self._benches.popitem(last=False)[1].close()
+        return bench
+
+    def redraw_one(self) -> bool:
+        """Use idle time: replace one used secret set. False when there is nothing to do."""
+        return any(bench.redraw_one() for bench in self._benches.values())
+
+    def close(self) -> None:
+        for bench in self._benches.values():
+            bench.close()
+        self.nursery.close()
+
+
+class _Session:
+    """The state of one evaluation."""
+
+    def __init__(
+        self, judge: Judge, task: Task, candidate: Candidate, options: Options, progress: Progress
+    ) -> None:
+        self._judge = judge
+        self._task = task
+        self._candidate = candidate
+        self._options = options
+        self._progress = progress
+        self._backend = find_backend(candidate.backend)
+        self._seconds: dict[str, float] = {}
+        self._notes: list[str] = []
+        self._confinement = Confinement()
+        self._participant: Participant | None = None
+        self._workshop: Workshop | None = None
+
+    def run(self) -> Evaluation:
+        try:
+            with self._step("screen"):
+                tree = self._screen()
+            with self._step("task"):
+                bench = self._judge.bench(self._task, self._options)
+                for workload in self._task.workloads:
+                    bench.prepare(workload)
+            with self._step("compile"):
+                self._compile(tree)
+            return self._judge_running(bench)
+        except Rejected as rejected:
+            return self._record(reason=rejected.reason, rejected=rejected)
+
+    def _judge_running(self, bench: Bench) -> Evaluation:
+        with self._step("load"):
+            candidate = self._load()
+        with self._step("correctness"):
+            checked = self._check(bench, candidate)
+        with self._step("kernels"):
+            self._check_kernels_matter(bench)
+        profile = Profile(candidate, self._judge.place)
+        with contextlib.closing(profile), exclusive(self._judge.place.timed), self._step("timing"):
+            measurements = self._measure(bench, candidate, checked, profile)
+            kernels = profile.kernels(self._workshop_folder())
+        if profile.unavailable:
+            self._notes.append(f"no time shares by module: {profile.unavailable}")
+        timing, reason = summarise(
+            self._task, measurements, self._options, _CANDIDATE, self._judge.place
+        )
+        accuracy = _worst_accuracy(list(checked.values()))
+        message = ""
+        if reason is Reason.TOO_NOISY:
+            half = max(s.speedup.half_width for s in timing.speedups)
+            message = f"the interval is +-{half:.1%} wide"
+        return self._record(
+            reason=reason, message=message, timing=timing, accuracy=accuracy, kernels=kernels
+        )
+
+    def _screen(self) -> ast.Module:
+        findings = screen(self._candidate.source, self._candidate.name)
+        decisive = [f for f in findings if self._options.screen or f.reason in _STRUCTURAL]
+        if decisive:
+            first = decisive[0]
+            where = f"{self._candidate.name}:{first.line}: "
+            raise Rejected(first.reason, where + first.message, findings=tuple(findings))
+        return ast.parse(self._candidate.source)
+
+    def _compile(self, tree: ast.Module) -> None:
+        self._workshop = Workshop(
+            self._candidate,
+            tree,
+            self._backend,
+            self._judge.nursery,
+            self._judge.place,
+            self._options.limits,
+        )
+        self._workshop.build_ahead()
+
+    def _workshop_folder(self) -> str:
+        assert self._workshop is not None
+        return str(self._workshop.armed)
+
+    def _start(self, *, disarmed: bool) -> Participant:
+        workshop = self._workshop
+        assert workshop is not None
+        child = self._judge.nursery.start(
+            self._judge.place,
+            self._options.limits,
+            readable=(workshop.disarmed if disarmed else workshop.armed,),
+            shared_bytes=256 << 20,
+        )
+        child.provide = lambda need: workshop.provide(need, disarmed=disarmed)
+        participant = Participant(_CANDIDATE, child, self._options.limits)
+        threads = len(self._judge.place.timed)
+        try:
+            participant.load(
+                self._candidate.source, self._candidate.name, "ModelNew", threads, False
+            )
+        except BaseException:
+            participant.close()
+            raise
+        return participant
+
+    def _load(self) -> Participant:
+        with self._explaining(loading=True):
+            self._participant = self._start(disarmed=False)
+        self._confinement = self._participant.child.confinement
+        return self._participant
+
+    def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
+        checked = {}
+        for workload in self._task.workloads:
+            self._progress(f"checking {workload.name}")
+            with self._explaining(loading=True):
+                prepared = bench.enter(candidate, workload)
+            with self._explaining(loading=False):
+                checked[workload.name] = check_workload(
+                    candidate, prepared.stock, prepared.described
+                )
+            if candidate.redrawn:
+                self._notes.append(
+                    f"{workload.name}: {candidate.redrawn} parameters were drawn in another order "
+                    "than the reference's; its values were loaded"
+                )
+            if prepared.stock.left_out:
+                left_out = ", ".join(prepared.stock.left_out)
+                self._notes.append(f"{workload.name}: variants outside its domain: {left_out}")
+        return checked
+
+    def _check_kernels_matter(self, bench: Bench) -> None:
+        """Replace the authored kernels by no-ops: the result must not stay right."""
+        workshop = self._workshop
+        assert workshop is not None
+        if not workshop.has_kernels:
+            raise Rejected(Reason.NO_AUTHORED_KERNEL)
+        if not workshop.can_disarm:
+            self._notes.append("the no-op replay is not available on this processor")
+            return
+        workload = min(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
+        try:
+            participant = self._start(disarmed=True)
+        except ChildFailed:
+            return
+        try:
+            prepared = bench.enter(participant, workload)
+            check_workload(participant, prepared.stock, prepared.described)
+        except (ChildFailed, Rejected):
+            return
+        finally:
+            participant.close()
+        raise Rejected(Reason.DECOY_KERNEL)
+
+    def _measure(
+        self,
+        bench: Bench,
+        candidate: Participant,
+        checked: dict[str, Checked],
+        profile: Profile,
+    ) -> dict[str, Measurement]:
+        measurements = {}
+        for workload in self._task.workloads:
+            self._progress(f"timing {workload.name}")
+            seconds = checked[workload.name].seconds_per_call
+            measured = self._measure_workload(bench, candidate, workload, seconds)
+            measurements[workload.name] = measured
+            per_call = measured.samples[_CANDIDATE].seconds
+            shares = profile.sample(bench.prepare(workload).stock, self._workshop_folder())
+            if not self._task.library_calls:
+                check_library_time(shares, sorted(per_call)[len(per_call) // 2])
+        return measurements
+
+    def _measure_workload(
+        self, bench: Bench, candidate: Participant, workload: Workload, seconds: float
+    ) -> Measurement:
+        with self._explaining(loading=False):
+            prepared = bench.enter(candidate, workload)
+        baselines = bench.baselines(workload, self._options)
+        verifier = TimedVerifier(candidate, baselines[0], prepared.stock, prepared.described)
+        with self._explaining(loading=False):
+            measurement = measure(
+                candidate,
+                baselines,
+                prepared.stock.timing_sets(),
+                batch_length(prepared.seconds, seconds, prepared.capacity),
+                self._options.sampling,
+                verifier,
+            )
+        mine = measurement.samples[_CANDIDATE]
+        theirs = measurement.samples[baselines[0].name]
+        cores = len(self._judge.place.timed)
+        check_processor_use(mine.windows, theirs.windows, cores)
+        fastest = sorted(mine.seconds)[len(mine.seconds) // 2]
+        check_physics(fastest, prepared.output_bytes, cores * store_bytes_per_second())
+        return measurement
+
+    @contextlib.contextmanager
+    def _explaining(self, *, loading: bool) -> Iterator[None]:
+        """Turn a failed child into a rejection; a failed compilation explains itself better."""
+        try:
+            yield
+        except ChildFailed as failure:
+            if self._workshop is not None and self._workshop.rejection is not None:
+                raise self._workshop.rejection from None
+            raise Rejected.from_failure(failure, loading=loading) from None
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        self._progress(name)
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = round(time.perf_counter() - begin, 6)
+
+    def _record(
+        self, *, reason: Reason | None, rejected: Rejected | None = None, **fields: Any
+    ) -> Evaluation:
+        if rejected is not None:
+            fields |= {"message": rejected.message, **rejected.evidence}
+        stage = MEANINGS[reason].stage if reason else Stage.OK
+        return Evaluation(
+            task=self._task.name,
+            task_hash=self._task.content_hash,
+            candidate_hash=self._candidate.content_hash,
+            backend=self._candidate.backend,
+            stage=stage,
+            reason=reason,
+            notes=tuple(self._notes),
+            confinement=self._confinement,
+            environment=describe_machine(),
+            seconds=self._seconds,
+            created_at=datetime.now(UTC),
+            **fields,
+        )
+
+    def close(self) -> None:
+        if self._participant is not None:
+            self._participant.close()
+        if self._workshop is not None:
+            self._workshop.close()
+
+
+_STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
+
+
+def _worst_accuracy(checked: list[Checked]) -> Accuracy:
+    return max((c.accuracy for c in checked), key=lambda a: a.candidate_error or 0.0)

@@ -1,0 +1,281 @@
+"""A process that takes part in a measurement: the candidate, or a baseline.
+
+Both are driven through exactly the same requests. The participant owns the arenas it shares with
+its process; the judge writes inputs before a batch and reads outputs after it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from kernel_smith.evaluation.judge.children import Child, ChildFailed
+from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
+from kernel_smith.evaluation.sandbox.arena import Arena, Layout, Slot, contiguous_stride
+from kernel_smith.records import Limits, Workload
+
+_POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Wall and processor seconds of one batch, as the judge and the operating system saw them."""
+
+    run_wall: float
+    run_cpu: float
+    service_wall: float  # looking up arguments and copying results: the same for everyone
+    service_cpu: float
+    idle_cpu: float  # while nobody asked for anything
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch of calls left behind."""
+
+    calls: int
+    windows: Windows
+    first: dict[str, Any] | None
+    odd: list[Any]
+    inner_seconds: float
+
+
+class Watcher(Protocol):
+    """Something to switch on while the calls of a batch run."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Participant:
+    def __init__(self, name: str, child: Child, limits: Limits) -> None:
+        self.name = name
+        self.child = child
+        self.limits = limits
+        self._workload: Workload | None = None
+        self._inputs: Arena | None = None
+        self._outputs: Arena | None = None
+        self._input_slots: list[list[Slot]] = []
+        self._output_slots: list[list[Slot]] = []
+        self._parameter_slots: dict[str, Slot] = {}
+        self._parameters: dict[str, torch.Tensor] = {}
+        self._bound: list[InputSet] = []
+        self._last_cpu = 0.0
+        self._idle_cpu = 0.0
+        self._bind_wall = self._bind_cpu = 0.0
+        self.redrawn = 0
+
+    def load(self, source: str, name: str, entry: str, threads: int, compiled: bool) -> None:
+        self.child.ask(
+            "load",
+            self.limits.load_seconds,
+            source=source,
+            name=name,
+            entry=entry,
+            threads=threads,
+            compiled=compiled,
+        )
+
+    def enter(
+        self,
+        reference: Reference,
+        workload: Workload,
+        like: Sequence[InputSet],
+        answer: Result,
+        capacity: int,
+    ) -> None:
+        """Lay out arenas for `capacity` calls and construct the module for this workload.
+
+        `like` holds an example of every layout of inputs that can occur, and each slot is large
+        enough for all of them; `answer` is what a call returns.
+        """
+        self._leave()
+        self._workload = workload
+        layout, out_layout = Layout(), Layout()
+        parameters = dict(reference.model(workload).named_parameters())
+        self._parameters = {name: p.detach() for name, p in parameters.items()}
+        self._parameter_slots = {
+            name: layout.place(p.shape, contiguous_stride(p.shape), p.dtype)
+            for name, p in self._parameters.items()
+        }
+        self._bases = [_reserve(layout, [s.tensors for s in like]) for _ in range(capacity)]
+        by_output = [
+            [
+                out_layout.place(t.shape, contiguous_stride(t.shape), t.dtype)
+                for _ in range(capacity)
+            ]
+            for t in answer.tensors
+        ]
+        self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
+        self._inputs, self._outputs = Arena.create(layout.size), Arena.create(out_layout.size)
+        for name, slot in self._parameter_slots.items():
+            self._inputs.view(slot).copy_(self._parameters[name])
+        self.child.ask(
+            "map",
+            self.limits.load_seconds,
+            fds=(self._inputs.fd, self._outputs.fd),
+            sizes=[self._inputs.size, self._outputs.size],
+        )
+        constructed = self.child.ask(
+            "construct",
+            self.limits.load_seconds,
+            key=workload.name,
+            seed=reference.parameter_seed,
+            arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
+            parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
+        )
+        self.redrawn = int(constructed.get("redrawn", 0))
+
+    def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
+        """Write the inputs in place, poison the outputs, and let the process look them up."""
+        assert self._inputs is not None and self._outputs is not None and self._workload
+        self._bound = list(sets)
+        for row in self._output_slots[: len(sets)]:
+            for slot in row:
+                self._outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(_POISON)
+        calls = []
+        self._input_slots = []
+        for base, inputs in zip(self._bases, sets, strict=False):
+            slots = _slots_at(base, inputs.tensors)
+            for slot, tensor in zip(slots, inputs.tensors, strict=True):
+                self._inputs.view(slot).copy_(tensor)
+            self._input_slots.append(slots)
+            calls.append([inputs.template, [slot.to_json() for slot in slots]])
+        before, before_cpu = time.perf_counter(), self._note_idle()
+        self.child.ask(
+            "bind",
+            self.limits.load_seconds,
+            key=self._workload.name,
+            calls=calls,
+            check=check_signature,
+        )
+        self._last_cpu = self.child.cpu_seconds()
+        self._bind_wall, self._bind_cpu = time.perf_counter() - before, self._last_cpu - before_cpu
+
+    def _note_idle(self) -> float:
+        """Add up what the process used since the last answer: nothing, if it is honest."""
+        now = self.child.cpu_seconds()
+        if self._last_cpu:
+            self._idle_cpu += now - self._last_cpu
+        return now
+
+    @property
+    def capacity(self) -> int:
+        return len(self._output_slots)
+
+    def run(self, calls: int | None = None, watch: Watcher | None = None) -> Batch:
+        """Time one batch of calls from outside, then fetch the outputs."""
+        count = len(self._bound) if calls is None else calls
+        nonce = os.urandom(8).hex()
+        timeout = self.limits.call_seconds * max(count, 1)
+        if watch is not None:
+            watch.start()
+        before_cpu = self._note_idle()
+        before = time.perf_counter()
+        self.child.post("go", calls=count, nonce=nonce)
+        answer = self.child.answer("go", timeout)
+        finished = time.perf_counter()
+        if watch is not None:
+            watch.stop()
+        finished_cpu = self.child.cpu_seconds()
+        if answer.get("done") != nonce:
+            self.child.kill()
+            raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
+        slots = [[slot.to_json() for slot in row] for row in self._output_slots[:count]]
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
+        collected, collected_cpu = time.perf_counter(), self.child.cpu_seconds()
+        windows = Windows(
+            run_wall=finished - before,
+            run_cpu=finished_cpu - before_cpu,
+            service_wall=collected - finished + self._bind_wall,
+            service_cpu=collected_cpu - finished_cpu + self._bind_cpu,
+            idle_cpu=self._idle_cpu,
+        )
+        self._last_cpu, self._idle_cpu = collected_cpu, 0.0
+        return _batch(gathered, count, windows)
+
+    def outputs(self, call: int) -> list[torch.Tensor]:
+        """What the process left in the output arena for one call."""
+        assert self._outputs is not None
+        return [self._outputs.view(slot) for slot in self._output_slots[call]]
+
+    def output_rows(self, calls: int) -> list[torch.Tensor]:
+        """The same for many calls at once: per output a matrix with one row per call."""
+        assert self._outputs is not None
+        first = self._output_slots[0]
+        steps = (
+            [b.offset - a.offset for a, b in zip(first, self._output_slots[1], strict=True)]
+            if calls > 1
+            else [0] * len(first)
+        )
+        return [
+            self._outputs.rows(slot, calls, step) for slot, step in zip(first, steps, strict=True)
+        ]
+
+    def inputs_unchanged(self, call: int) -> bool:
+        assert self._inputs is not None
+        pairs = zip(self._input_slots[call], self._bound[call].tensors, strict=True)
+        return all(_same_bits(self._inputs.view(slot), tensor) for slot, tensor in pairs)
+
+    def parameters_unchanged(self) -> bool:
+        assert self._inputs is not None
+        return all(
+            _same_bits(self._inputs.view(slot), self._parameters[name])
+            for name, slot in self._parameter_slots.items()
+        )
+
+    def _leave(self) -> None:
+        for arena in (self._inputs, self._outputs):
+            if arena is not None:
+                arena.close()
+
+    def close(self) -> None:
+        self._leave()
+        self.child.close()
+
+
+def _batch(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
+    """Read the process's own account of a batch; a malformed one is a protocol violation."""
+    try:
+        first, odd = gathered["first"], list(gathered["odd"])
+        inner = float(gathered["inner"])
+        complete = int(gathered["count"]) == count
+    except (KeyError, TypeError, ValueError) as error:
+        raise ChildFailed("protocol", f"malformed report of a batch: {error}") from None
+    if not complete:
+        raise ChildFailed("protocol", "the number of results differs from the number of calls")
+    return Batch(count, windows, first, odd, inner)
+
+
+def _reserve(layout: Layout, examples: Sequence[list[torch.Tensor]]) -> list[int]:
+    """Room for one call: per argument, as much as its largest example needs."""
+    bases = []
+    for variants in zip(*examples, strict=True):
+        largest = max(variants, key=lambda t: Slot(0, t.shape, t.stride(), _name(t)).nbytes)
+        bases.append(layout.like(largest).offset)
+    return bases
+
+
+def _slots_at(bases: Sequence[int], tensors: Sequence[torch.Tensor]) -> list[Slot]:
+    return [
+        Slot(base, tuple(t.shape), tuple(t.stride()), _name(t))
+        for base, t in zip(bases, tensors, strict=True)
+    ]
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if torch.equal(left, right):
+        return True
+    # NaN differs from itself; only then are the bytes worth comparing.
+    a, b = left.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
+    return torch.equal(a, b)

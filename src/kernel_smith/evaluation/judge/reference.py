@@ -1,0 +1,241 @@
+"""The task, executed: its inputs from secret seeds, its reference, and the fp64 oracle.
+
+Only the judge imports this. A task file is the user's own and is trusted, as a test file would be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import linecache
+import random
+import secrets
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.sandbox.tree import (
+    UnsupportedValue,
+    flatten,
+    flatten_result,
+    unflatten,
+)
+from kernel_smith.records import Task, Variant, Workload
+
+_LARGE, _SMALL = 1e3, 1e-3
+_SPIKES, _SPIKE = 8, 1e3
+_TIE_LEVELS = 4
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """The arguments of one call: their nesting, and the tensors in it."""
+
+    template: Any
+    tensors: list[torch.Tensor]
+    label: str = "author"
+
+    def arguments(self) -> list[Any]:
+        arguments: list[Any] = unflatten(self.template, self.tensors)
+        return arguments
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one call returned: its nesting, and the tensors in it."""
+
+    tree: Any
+    tensors: list[torch.Tensor]
+
+
+def secret_seed() -> int:
+    return secrets.randbits(63)
+
+
+class Reference:
+    """A task's code, loaded into the judge."""
+
+    def __init__(self, task: Task, device: str = "cpu") -> None:
+        self.task = task
+        self._device = device
+        self._module = _execute(task)
+        self._parameter_seed = secret_seed()
+        self._models: dict[str, torch.nn.Module] = {}
+        self._oracles: dict[str, torch.nn.Module] = {}
+
+    @property
+    def parameter_seed(self) -> int:
+        return self._parameter_seed
+
+    def init_arguments(self, workload: Workload) -> list[Any]:
+        function = getattr(self._module, "get_init_inputs", None)
+        if function is None:
+            return []
+        accepted = inspect.signature(function).parameters
+        chosen = {key: value for key, value in workload.params.items() if key in accepted}
+        with _explained(self.task, "get_init_inputs"):
+            seed_everything(self._parameter_seed)
+            arguments = function(**chosen)
+            if isinstance(arguments, dict):
+                raise TypeError("expected a list of arguments, got a dict")
+            return list(arguments)
+
+    def model(self, workload: Workload) -> torch.nn.Module:
+        """The reference module for a workload, with parameters from the secret seed."""
+        if workload.name not in self._models:
+            arguments = self.init_arguments(workload)
+            with _explained(self.task, "Model(...)"):
+                torch.manual_seed(self._parameter_seed)
+                self._models[workload.name] = self._module.Model(*arguments)
+        return self._models[workload.name]
+
+    def draw(self, workload: Workload, seed: int) -> InputSet:
+        """Inputs of the author's distribution, from one seed."""
+        with _explained(self.task, "get_inputs"), torch.device(self._device):
+            seed_everything(seed)
+            arguments = list(self._module.get_inputs(**workload.params))
+        tensors: list[torch.Tensor] = []
+        try:
+            template = flatten(arguments, tensors)
+        except UnsupportedValue as error:
+            raise BadInput(
+                f"{_where(self.task)}: get_inputs returned a value of the wrong type: {error}",
+                hint="return tensors, numbers, strings, None, or nestings of them",
+            ) from None
+        return InputSet(template, [tensor.detach().clone() for tensor in tensors])
+
+    def call(self, workload: Workload, inputs: InputSet) -> Result:
+        """The reference in its own dtype. May raise: variants can leave a task's domain."""
+        return _call(self.model(workload), inputs)
+
+    def mutates(self, workload: Workload, inputs: InputSet) -> bool:
+        """Does the reference change its inputs?"""
+        copies = InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors])
+        with torch.no_grad():
+            self.model(workload)(*copies.arguments())
+        pairs = zip(copies.tensors, inputs.tensors, strict=True)
+        return not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
+
+    def oracle(self, workload: Workload, inputs: InputSet) -> Result:
+        """The same computation in double precision."""
+        if workload.name not in self._oracles:
+            self._oracles[workload.name] = copy.deepcopy(self.model(workload)).double()
+        return _call(self._oracles[workload.name], promote(inputs))
+
+    def oracle_rounded(self, workload: Workload, inputs: InputSet, bits: int) -> Result:
+        """The oracle on inputs and parameters with only `bits` bits of mantissa."""
+        model = copy.deepcopy(self.model(workload)).double()
+        for parameter in model.parameters():
+            parameter.data = round_mantissa(parameter.data, bits)
+        promoted = promote(inputs)
+        tensors = [round_mantissa(t, bits) for t in promoted.tensors]
+        return _call(model, InputSet(promoted.template, tensors))
+
+
+def _call(model: torch.nn.Module, inputs: InputSet) -> Result:
+    copies = InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors])
+    tensors: list[torch.Tensor] = []
+    with torch.no_grad():
+        tree = flatten_result(model(*copies.arguments()), tensors)
+    return Result(tree, tensors)
+
+
+def promote(inputs: InputSet) -> InputSet:
+    """Floating point tensors in double precision; the rest as they are."""
+    tensors = [t.double() if t.is_floating_point() else t for t in inputs.tensors]
+    return InputSet(inputs.template, tensors, inputs.label)
+
+
+def round_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
+    """Round to `bits` explicit bits of mantissa, keeping the exponent's range."""
+    if not tensor.is_floating_point():
+        return tensor
+    mantissa, exponent = torch.frexp(tensor)
+    steps = float(1 << (bits + 1))
+    return torch.ldexp(torch.round(mantissa * steps) / steps, exponent)
+
+
+def vary(inputs: InputSet, variant: Variant, seed: int) -> InputSet:
+    """A variant of the author's inputs; only floating point tensors change."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = [_vary_tensor(t, variant, generator) for t in inputs.tensors]
+    return InputSet(inputs.template, tensors, variant.value)
+
+
+def _vary_tensor(
+    tensor: torch.Tensor, variant: Variant, generator: torch.Generator
+) -> torch.Tensor:
+    if variant is Variant.STRIDED:
+        return _strided(tensor)
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return tensor
+    if variant is Variant.LARGE:
+        return tensor * _LARGE
+    if variant is Variant.SMALL:
+        return tensor * _SMALL
+    if variant is Variant.SORTED:
+        return tensor.sort(dim=-1).values if tensor.dim() else tensor
+    if variant is Variant.TIES:
+        scale = tensor.abs().amax().clamp_min(torch.finfo(tensor.dtype).tiny) / _TIE_LEVELS
+        return (tensor / scale).round() * scale
+    spiked = tensor.clone()
+    positions = torch.randint(tensor.numel(), (_SPIKES,), generator=generator)
+    spiked.view(-1)[positions] *= _SPIKE
+    return spiked
+
+
+def _strided(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, every second element of a wider last dimension."""
+    if tensor.dim() == 0:
+        return tensor
+    wide = tensor.new_zeros((*tensor.shape[:-1], tensor.shape[-1] * 2))
+    wide[..., ::2] = tensor
+    return wide[..., ::2]
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every generator that a task may draw from. The judge itself draws from the system's."""
+    random.seed(seed)
+    numpy.random.seed(seed % (1 << 32))
+    torch.manual_seed(seed)
+
+
+def _where(task: Task) -> str:
+    return task.path or task.name
+
+
+def _execute(task: Task) -> types.ModuleType:
+    name = _where(task)
+    module = types.ModuleType("task")
+    module.__file__ = name
+    lines = task.source.splitlines(keepends=True)
+    linecache.cache[name] = (len(task.source), None, lines, name)
+    with _explained(task, "the module"):
+        exec(compile(task.source, name, "exec"), module.__dict__)
+    return module
+
+
+@contextlib.contextmanager
+def _explained(task: Task, what: str) -> Iterator[None]:
+    """Turn an exception inside the task's own code into an error that names its line."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except Exception as error:
+        line, trace = None, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == _where(task):
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        place = _where(task) + (f":{line}" if line else "")
+        raise BadInput(
+            f"{place}: {what} raised {type(error).__name__}: {error}",
+            hint="mend the task file, then run `kernel-smith tasks check` on it",
+        ) from error

@@ -1,0 +1,40 @@
+"""How a candidate's evaluation ends early: one reason, with the evidence at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_smith.evaluation.judge.children import ChildFailed
+from kernel_smith.records import Reason
+
+_LOADING = {
+    "exception": Reason.LOAD_EXCEPTION,
+    "signature": Reason.WRONG_SIGNATURE,
+    "memory": Reason.MEMORY_LIMIT,
+    "timeout": Reason.LOAD_TIMEOUT,
+    "died": Reason.LOAD_CRASHED,
+    "protocol": Reason.PROTOCOL_VIOLATION,
+}
+_RUNNING = {
+    "exception": Reason.EXCEPTION,
+    "signature": Reason.WRONG_SIGNATURE,
+    "memory": Reason.MEMORY_LIMIT,
+    "timeout": Reason.CALL_TIMEOUT,
+    "died": Reason.CRASHED,
+    "protocol": Reason.PROTOCOL_VIOLATION,
+}
+
+
+class Rejected(Exception):
+    """The candidate failed. `evidence` holds further fields of the evaluation."""
+
+    def __init__(self, reason: Reason, message: str = "", **evidence: Any) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+        self.evidence = evidence
+
+    @classmethod
+    def from_failure(cls, failure: ChildFailed, *, loading: bool) -> Rejected:
+        table = _LOADING if loading else _RUNNING
+        return cls(table[failure.kind], failure.message, log=failure.log)

@@ -1,0 +1,108 @@
+"""The judge's process: answers requests from the engine, and uses idle time to redraw secrets.
+
+Run as `python -m kernel_smith.evaluation.judge.server FD FOLDER`, by an engine that holds the
+other end of the socket and removes the folder afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_smith.errors import InternalError, UserError
+from kernel_smith.evaluation.judge.admission import examine
+from kernel_smith.evaluation.judge.judge import Judge
+from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.sandbox.confine import die_with_parent
+from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
+from kernel_smith.records import Candidate, Options, Task
+
+
+class Server:
+    def __init__(self, channel: Channel, folder: Path) -> None:
+        self._channel = channel
+        self._folder = folder
+        self._judge: Judge | None = None
+        self._cores: tuple[int, ...] | None = None
+
+    def serve(self) -> None:
+        """Answer until the engine hangs up."""
+        handlers = {"evaluate": self._evaluate, "examine": self._examine, "processes": self._ids}
+        try:
+            while True:
+                self._redraw_while_idle()
+                request = self._channel.receive()
+                self._channel.send(self._answer(handlers[request["op"]], request))
+        except WireClosed:
+            pass
+        finally:
+            if self._judge is not None:
+                self._judge.close()
+
+    def _answer(self, handler: Any, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"event": "done", **handler(request)}
+        except UserError as error:
+            kind = type(error).__name__
+            return {"event": "error", "kind": kind, "what": error.what, "hint": error.hint}
+        except InternalError as error:
+            return {"event": "error", "kind": "InternalError", "what": str(error)}
+        except Exception:
+            return {"event": "error", "kind": "InternalError", "what": traceback.format_exc()}
+
+    def _evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
+        task = Task.model_validate(request["task"])
+        candidate = Candidate.model_validate(request["candidate"])
+        options = Options.model_validate(request["options"])
+        evaluation = self._judge_on(options.cores).evaluate(
+            task, candidate, options, self._report_progress
+        )
+        return {"evaluation": evaluation.model_dump(mode="json")}
+
+    def _examine(self, request: dict[str, Any]) -> dict[str, Any]:
+        task = Task.model_validate(request["task"])
+        reference = Reference(task)
+        found = [f for workload in task.workloads for f in examine(reference, workload)]
+        return {"found": [{"workload": f.workload, "finding": f.finding.value} for f in found]}
+
+    def _ids(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"judge": os.getpid(), "zygote": self._judge_on(None).nursery.zygote_pid}
+
+    def _judge_on(self, cores: tuple[int, ...] | None) -> Judge:
+        """The judge for these cores; another choice of cores needs another judge."""
+        if self._judge is not None and cores != self._cores:
+            self._judge.close()
+            self._judge = None
+        if self._judge is None:
+            self._judge = Judge(self._folder, cores)
+            self._cores = cores
+            os.sched_setaffinity(0, self._judge.place.judge)
+            torch.set_num_threads(len(self._judge.place.judge))
+        return self._judge
+
+    def _report_progress(self, what: str) -> None:
+        self._channel.send({"event": "progress", "what": what})
+
+    def _redraw_while_idle(self) -> None:
+        poller = select.poll()
+        poller.register(self._channel.fileno(), select.POLLIN)
+        while not poller.poll(0):
+            if self._judge is None or not self._judge.redraw_one():
+                return
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    Server(Channel.from_fd(int(sys.argv[1])), Path(sys.argv[2])).serve()
+
+
+if __name__ == "__main__":
+    main()

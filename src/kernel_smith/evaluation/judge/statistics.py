@@ -1,0 +1,73 @@
+"""Intervals for speedups: a trimmed mean of paired log ratios, robust against bursts of noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+import numpy.typing
+
+from kernel_smith.records import Distribution, Interval
+
+_TRIM = 0.2
+_Z = 1.959963984540054
+
+Floats = numpy.typing.NDArray[numpy.float64]
+
+
+@dataclass(frozen=True)
+class LogRatio:
+    """The estimated logarithm of a ratio, and its standard error with degrees of freedom."""
+
+    mean: float
+    error: float
+    freedom: float
+
+    def interval(self) -> Interval:
+        half = student_quantile(self.freedom) * self.error
+        low, middle, high = (math.exp(self.mean + side * half) for side in (-1, 0, 1))
+        return Interval(value=middle, low=low, high=high)
+
+
+def estimate(log_ratios: Sequence[float]) -> LogRatio:
+    """Trimmed mean with the Tukey-McLaughlin standard error (from the winsorised variance)."""
+    values = numpy.sort(numpy.asarray(log_ratios, dtype=numpy.float64))
+    count = len(values)
+    cut = int(_TRIM * count)
+    kept = values[cut : count - cut]
+    winsorised = numpy.clip(values, kept[0], kept[-1])
+    deviation = float(winsorised.std(ddof=1)) if count > 1 else math.inf
+    share = len(kept) / count
+    return LogRatio(float(kept.mean()), deviation / (share * math.sqrt(count)), len(kept) - 1)
+
+
+def combine(parts: Sequence[LogRatio], weights: Sequence[float]) -> LogRatio:
+    """The weighted mean of independent log ratios: the geometric mean of the ratios."""
+    total = sum(weights)
+    shares = [weight / total for weight in weights]
+    mean = sum(share * part.mean for share, part in zip(shares, parts, strict=True))
+    variances = [(share * part.error) ** 2 for share, part in zip(shares, parts, strict=True)]
+    variance = sum(variances)
+    spread = sum(v**2 / max(p.freedom, 1) for v, p in zip(variances, parts, strict=True))
+    freedom = variance**2 / spread if spread > 0 else max(part.freedom for part in parts)
+    return LogRatio(mean, math.sqrt(variance), freedom)
+
+
+def student_quantile(freedom: float) -> float:
+    """The 97.5% quantile of Student's t distribution, by its expansion around the normal one."""
+    if freedom < 1:
+        return math.inf
+    z, n = _Z, freedom
+    first = (z**3 + z) / (4 * n)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    return z + first + second + third
+
+
+def distribution(seconds: Sequence[float]) -> Distribution:
+    values: Floats = numpy.asarray(seconds, dtype=numpy.float64)
+    return Distribution(
+        p50=float(numpy.percentile(values, 50)), p99=float(numpy.percentile(values, 99))
+    )

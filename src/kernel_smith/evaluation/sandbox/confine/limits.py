@@ -1,0 +1,95 @@
+"""Resource limits: the friendly half of bounding memory, processes, time and files.
+
+The data limit makes an honest allocation fail with `MemoryError`. It can be evaded (memory that was
+written and then made read-only no longer counts), which is why the warden watches as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from functools import partial
+from pathlib import Path
+
+from kernel_smith.evaluation.sandbox.confine import kernel, namespaces
+from kernel_smith.evaluation.sandbox.confine.policy import Policy
+from kernel_smith.evaluation.sandbox.confine.privileges import Identity
+from kernel_smith.evaluation.sandbox.confine.report import Ledger, Unavailable
+
+OUT_OF_MEMORY = "first to go when memory runs out"
+DATA = "memory limit"
+PROCESSES = "process limit"
+
+_LIMITED_PER_NAMESPACE_SINCE = (5, 14)
+
+
+def go_first_when_memory_runs_out(ledger: Ledger) -> None:
+    ledger.attempt(
+        OUT_OF_MEMORY,
+        lambda: Path("/proc/self/oom_score_adj").write_text("1000"),
+        otherwise="if the machine runs out of memory, another process may be killed",
+    )
+
+
+def limit(ledger: Ledger, policy: Policy, identity: Identity) -> None:
+    """Set every limit; none can be raised again without privileges."""
+    ledger.attempt(
+        DATA,
+        lambda: _set(resource.RLIMIT_DATA, _data_bytes() + policy.memory_bytes),
+        otherwise="allocating too much is noticed by the warden alone",
+    )
+    ledger.attempt(
+        PROCESSES,
+        lambda: _set(resource.RLIMIT_NPROC, _allowed_tasks(policy.processes, identity)),
+        otherwise="too many processes or threads are noticed by the warden alone",
+    )
+    others = (
+        ("processor time limit", resource.RLIMIT_CPU, policy.cpu_seconds, policy.cpu_seconds + 1),
+        ("file size limit", resource.RLIMIT_FSIZE, policy.file_bytes, policy.file_bytes),
+        ("open file limit", resource.RLIMIT_NOFILE, policy.open_files, policy.open_files),
+        ("no core dumps", resource.RLIMIT_CORE, 0, 0),
+        ("no locked memory", resource.RLIMIT_MEMLOCK, 0, 0),
+        ("no message queues", resource.RLIMIT_MSGQUEUE, 0, 0),
+    )
+    for feature, which, soft, hard in others:
+        ledger.attempt(
+            feature,
+            partial(_set, which, soft, hard),
+            otherwise="it is not limited beyond what the user's own limits say",
+        )
+
+
+def _set(which: int, soft: int, hard: int | None = None) -> None:
+    _, ceiling = resource.getrlimit(which)
+    wanted = soft if hard is None else hard
+    highest = wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
+    resource.setrlimit(which, (min(soft, highest), highest))
+
+
+def _data_bytes() -> int:
+    field = kernel.status_field("VmData")
+    if field is None:
+        raise Unavailable("/proc/self/status cannot be read")
+    return int(field.split()[0]) * 1024
+
+
+def _allowed_tasks(wanted: int, identity: Identity) -> int:
+    """The kernel counts all tasks of a user; those that are not ours come on top."""
+    alone = identity.exclusive or (
+        namespaces.entered(namespaces.USER) and _kernel_version() >= _LIMITED_PER_NAMESPACE_SINCE
+    )
+    return wanted if alone else wanted + _tasks_of(identity.uid)
+
+
+def _kernel_version() -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+
+
+def _tasks_of(uid: int) -> int:
+    tasks = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        owner = kernel.status_field("Uid", entry.name)
+        if owner is not None and int(owner.split()[0]) == uid:
+            tasks += int(kernel.status_field("Threads", entry.name) or 0)
+    return tasks

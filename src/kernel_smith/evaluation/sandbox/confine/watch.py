@@ -1,0 +1,78 @@
+"""The warden's eye on a confined process: memory and tasks, counted from outside.
+
+Counted is what the process tree holds, however it was obtained: private memory, also when swapped
+out or in huge pages, the page tables themselves, and shared memory beyond what was handed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PRIVATE = ("RssAnon", "VmSwap", "HugetlbPages", "VmPTE")
+_SHARED = ("RssShmem",)
+_FIELD = re.compile(r"^(\w+):\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Usage:
+    private_bytes: int = 0
+    shared_bytes: int = 0
+    tasks: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.private_bytes + other.private_bytes,
+            self.shared_bytes + other.shared_bytes,
+            self.tasks + other.tasks,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Says whether process `pid` and its descendants hold more than they may."""
+
+    pid: int
+    memory_bytes: int
+    processes: int
+    baseline: int = 0
+    """Private bytes that a confined process begins with: `usage(pid).private_bytes`."""
+    shared_allowance: int = 0
+    """Shared memory that was handed over, and so is not its own."""
+
+    def exceeded(self) -> str | None:
+        """A sentence on what is exceeded; None if nothing is, or if the process has ended."""
+        total = sum(map(usage, _tree(self.pid)), start=Usage())
+        extra = max(0, total.shared_bytes - self.shared_allowance)
+        memory = total.private_bytes - self.baseline + extra
+        if memory > self.memory_bytes:
+            return f"{memory} bytes of memory are in use, {self.memory_bytes} are allowed"
+        if total.tasks > self.processes:
+            return f"{total.tasks} processes and threads exist, {self.processes} are allowed"
+        return None
+
+
+def usage(pid: int) -> Usage:
+    """What one process uses; nothing if it has ended."""
+    fields = {name: int(value) for name, value in _FIELD.findall(_read(f"/proc/{pid}/status"))}
+    return Usage(
+        private_bytes=1024 * sum(fields.get(name, 0) for name in _PRIVATE),
+        shared_bytes=1024 * sum(fields.get(name, 0) for name in _SHARED),
+        tasks=fields.get("Threads", 0),
+    )
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in _read(str(children)).split():
+            yield from _tree(int(child))
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -1,0 +1,231 @@
+"""The loop inside a timed process. It serves a candidate and a reference alike.
+
+It loads one program, and then, as the judge asks, binds inputs, runs a batch of calls, and copies
+the outputs to shared memory. In a candidate's process this code may be tampered with, so the judge
+believes nothing that it says: it can only do the work, or fail the checks.
+
+A batch is three requests, so that the clock sees the calls alone:
+
+    bind     look up the arguments of the slots that the judge has just filled
+    go       call forward once per slot; answered when the last call has returned
+    collect  copy the results to the output arena
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import linecache
+import os
+import pickle
+import statistics
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernel_smith import inline
+from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride, dtype_name
+from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
+from kernel_smith.evaluation.sandbox.wire import Channel
+
+_TRACEBACK_LIMIT = 8000
+
+
+class SignatureMismatch(TypeError):
+    """The program does not take the arguments that the task hands over."""
+
+
+class Runner:
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._module: types.ModuleType | None = None
+        self._entry = ""
+        self._compiled = False
+        self._models: dict[str, Any] = {}
+        self._inputs: Arena | None = None
+        self._outputs: Arena | None = None
+        self._model: Callable[..., Any] | None = None
+        self._arguments: list[list[Any]] = []
+        self._results: list[Any] = []
+        self._stamps: list[int] = []
+
+    def serve(self) -> None:
+        """Answer requests until the judge hangs up."""
+        handlers = {
+            "load": self._load,
+            "map": self._map,
+            "construct": self._construct,
+            "bind": self._bind,
+            "go": self._go,
+            "collect": self._collect,
+        }
+        while True:
+            request, fds = self._channel.receive_with_fds()
+            operation = request.pop("op")
+            try:
+                answer = handlers[operation](request, fds)
+            except BaseException as error:
+                answer = {"error": describe_error(error, operation)}
+            self._channel.send(answer)
+
+    def _load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        torch.set_num_threads(request["threads"])
+        self._entry = request["entry"]
+        self._compiled = request["compiled"]
+        inline.set_provider(self._ask_for_object)
+        module = types.ModuleType("candidate")
+        module.__file__ = request["name"]
+        sys.modules["candidate"] = module
+        lines = request["source"].splitlines(keepends=True)
+        linecache.cache[request["name"]] = (len(request["source"]), None, lines, request["name"])
+        exec(compile(request["source"], request["name"], "exec"), module.__dict__)
+        self._module = module
+        if not isinstance(getattr(module, self._entry, None), type):
+            raise AttributeError(f"{request['name']} defines no class {self._entry}")
+        return {"ok": True}
+
+    def _ask_for_object(self, dialect: str, source: str, flags: tuple[str, ...]) -> str:
+        self._channel.send({"need": {"dialect": dialect, "source": source, "flags": list(flags)}})
+        answer = self._channel.receive()
+        if "path" not in answer:
+            raise inline.CompileError("the compiler failed", str(answer.get("log", "")))
+        return str(answer["path"])
+
+    def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._arguments.clear()
+        self._results.clear()
+        self._inputs, self._outputs = (
+            Arena(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)
+        )
+        for fd in fds:
+            os.close(fd)
+        return {"ok": True}
+
+    def _construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Build the module with the reference's random state, then share its parameters.
+
+        Parameters move into the input arena, where the judge has put the reference's values. So the
+        judge can see whether a call changed them, and a program that draws its parameters in
+        another order still computes the same function.
+        """
+        assert self._module is not None and self._inputs is not None
+        arguments = pickle.loads(base64.b64decode(request["arguments"]))
+        kind = getattr(self._module, self._entry)
+        check_signature(kind, arguments, f"{self._entry}()")
+        torch.manual_seed(request["seed"])
+        model = kind(*arguments)
+        if not isinstance(model, torch.nn.Module):
+            raise SignatureMismatch(f"{self._entry} must derive from torch.nn.Module")
+        shared = {name: Slot.from_json(slot) for name, slot in request["parameters"].items()}
+        redrawn = 0
+        for name, parameter in model.named_parameters():
+            slot = shared.get(name)
+            if slot is None or tuple(parameter.shape) != slot.shape:
+                continue
+            view = self._inputs.view(slot)
+            redrawn += not torch.equal(parameter.detach().to(view.dtype), view)
+            parameter.data = view
+        self._models[request["key"]] = torch.compile(model) if self._compiled else model
+        return {"ok": True, "redrawn": redrawn}
+
+    def _bind(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        assert self._inputs is not None
+        self._results.clear()
+        model = self._models[request["key"]]
+        self._model = model
+        self._arguments = [
+            unflatten(template, [self._inputs.view(Slot.from_json(slot)) for slot in slots])
+            for template, slots in request["calls"]
+        ]
+        if request.get("check"):
+            check_signature(model.forward, self._arguments[0], "forward()")
+        return {"ok": True}
+
+    def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        model, results, now = self._model, self._results, time.perf_counter_ns
+        assert model is not None
+        stamps = [now()]
+        with torch.no_grad():
+            for arguments in self._arguments[: request["calls"]]:
+                results.append(model(*arguments))
+                stamps.append(now())
+        self._stamps = stamps
+        return {"done": request["nonce"]}
+
+    def _collect(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        assert self._inputs is not None and self._outputs is not None
+        seen: set[int] = set()
+        first: dict[str, Any] | None = None
+        odd: list[Any] = []
+        for index, result in enumerate(self._results):
+            tensors: list[torch.Tensor] = []
+            tree = flatten_result(result, tensors)
+            described = {"tree": tree, "tensors": [self._describe(t, seen) for t in tensors]}
+            if first is None:
+                first = described
+            elif described != first and not odd:
+                odd = [index, described]
+            if request["slots"]:
+                self._copy_out(tensors, request["slots"][index])
+        gaps = [b - a for a, b in zip(self._stamps, self._stamps[1:], strict=False)]
+        inner = statistics.median(gaps) / 1e9 if gaps else 0.0
+        return {"first": first, "odd": odd, "count": len(self._results), "inner": inner}
+
+    def _copy_out(self, tensors: list[torch.Tensor], slots: list[Any]) -> None:
+        assert self._outputs is not None
+        for tensor, described in zip(tensors, slots, strict=False):
+            slot = Slot.from_json(described)
+            if tuple(tensor.shape) == slot.shape and dtype_name(tensor.dtype) == slot.dtype:
+                self._outputs.view(slot).copy_(tensor)
+
+    def _describe(self, tensor: torch.Tensor, seen: set[int]) -> dict[str, Any]:
+        assert self._inputs is not None
+        dense = tensor.layout == torch.strided and tensor.device.type == "cpu"
+        address = tensor.data_ptr() if dense else 0
+        reused = address in seen and tensor.numel() > 0
+        seen.add(address)
+        return {
+            "shape": list(tensor.shape),
+            "dtype": dtype_name(tensor.dtype),
+            "stride": list(tensor.stride()) if dense else list(contiguous_stride(tensor.shape)),
+            "dense": dense,
+            "aliases": dense and self._inputs.contains(address),
+            "reused": reused,
+        }
+
+
+def check_signature(function: Callable[..., Any], arguments: list[Any], what: str) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise SignatureMismatch(
+            f"{what} is called with {len(arguments)} arguments, but takes {signature}: {error}"
+        ) from None
+
+
+def describe_error(error: BaseException, operation: str) -> dict[str, str]:
+    """What went wrong, in the words of the untrusted process: feedback, never a verdict."""
+    if isinstance(error, SignatureMismatch):
+        kind = "signature"
+    elif isinstance(error, MemoryError):
+        kind = "memory"
+    else:
+        kind = "exception"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "kernel_smith" not in frame.filename]
+    lines = traceback.format_list(own) + traceback.format_exception_only(error)
+    return {
+        "kind": kind,
+        "operation": operation,
+        "message": f"{type(error).__name__}: {error}"[:_TRACEBACK_LIMIT],
+        "traceback": "".join(lines)[-_TRACEBACK_LIMIT:],
+    }

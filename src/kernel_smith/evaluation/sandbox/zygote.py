@@ -1,0 +1,215 @@
+"""The warm process that children are forked from.
+
+Importing torch takes seconds; forking a process that has it takes milliseconds. So one process
+imports everything once, never runs candidate code itself, never starts a thread or opens a device,
+and forks on request. Each request makes two processes:
+
+    zygote ── warden (trusted: enters namespaces, watches memory, reports the exit)
+                 └── child (confined: runs one candidate, one reference, or one compiler)
+
+The warden dies with the zygote and the child with the warden, so killing any of them leaves nothing
+behind. Run as `python -m kernel_smith.evaluation.sandbox.zygote FD`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import resource
+import select
+import shutil
+import signal
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy
+import torch
+
+from kernel_smith.evaluation.sandbox.confine import (
+    Policy,
+    Report,
+    Watch,
+    confine,
+    die_with_parent,
+    enter_namespaces,
+    usage,
+)
+from kernel_smith.evaluation.sandbox.runner import Runner
+from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
+
+_WATCH_SECONDS = 0.02
+_SETUP_FAILED = 97
+
+
+@dataclass(frozen=True)
+class Job:
+    """One child to start."""
+
+    policy: Policy
+    confined: bool
+    shared_bytes: int
+    argv: tuple[str, ...]  # a program to become, instead of running a candidate
+    files: dict[str, str]  # what that program finds in its scratch folder
+    product: str  # the file of the scratch folder to bring back
+    judge_cores: frozenset[int]
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Job:
+        policy = dict(data["policy"])
+        policy["scratch"] = Path(policy["scratch"])
+        policy["readable"] = tuple(Path(path) for path in policy["readable"])
+        policy["cores"] = frozenset(policy["cores"])
+        return cls(
+            policy=Policy(**policy),
+            confined=data["confined"],
+            shared_bytes=data["shared_bytes"],
+            argv=tuple(data["argv"]),
+            files=data["files"],
+            product=data["product"],
+            judge_cores=frozenset(data["judge_cores"]),
+        )
+
+
+def serve(control: Channel) -> None:
+    """Fork a warden per request until the judge hangs up."""
+    while True:
+        try:
+            request, fds = control.receive_with_fds()
+        except WireClosed:
+            return
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _run_warden(Job.from_json(request), *fds)
+        for fd in fds:
+            os.close(fd)
+        control.send({"warden": pid})
+
+
+def _run_warden(
+    job: Job, channel_fd: int, status_fd: int, log_fd: int, product_fd: int
+) -> NoReturn:
+    status = Channel.from_fd(status_fd)
+    code = 1
+    try:
+        die_with_parent()
+        os.sched_setaffinity(0, job.judge_cores)
+        entered = enter_namespaces() if job.confined else Report((), ())
+        pid = os.fork()
+        if pid == 0:
+            status.close()
+            os.close(product_fd)
+            _run_child(job, entered, channel_fd, log_fd)
+        os.close(channel_fd)
+        os.close(log_fd)
+        status.send({"child": pid})
+        ended = _watch(pid, job)
+        if job.product:
+            _bring_back(job.policy.scratch / job.product, product_fd)
+        status.send(ended)
+        code = 0
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            status.send({"failed": f"{type(error).__name__}: {error}"})
+    finally:
+        os._exit(code)
+
+
+def _bring_back(product: Path, product_fd: int) -> None:
+    """Copy a file out of the scratch folder, which vanishes with this process."""
+    with contextlib.suppress(OSError):
+        fd = os.open(product, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode):
+            with open(fd, "rb") as source, open(product_fd, "wb") as target:
+                shutil.copyfileobj(source, target)
+
+
+def _watch(pid: int, job: Job) -> dict[str, Any]:
+    """Wait for the child's end; end it where it takes more memory or processes than it may."""
+    watch = Watch(
+        pid=pid,
+        memory_bytes=job.policy.memory_bytes,
+        processes=job.policy.processes,
+        baseline=usage(os.getpid()).private_bytes,
+        shared_allowance=job.shared_bytes,
+    )
+    exceeded = None
+    poller = select.poll()
+    poller.register(os.pidfd_open(pid), select.POLLIN)
+    while not poller.poll(_WATCH_SECONDS * 1000):
+        exceeded = exceeded or watch.exceeded()
+        if exceeded:
+            os.kill(pid, signal.SIGKILL)
+    _, code, used = os.wait4(pid, 0)
+    return {
+        "exited": os.waitstatus_to_exitcode(code),
+        "exceeded": exceeded,
+        "cpu_seconds": used.ru_utime + used.ru_stime,
+    }
+
+
+def _run_child(job: Job, entered: Report, channel_fd: int, log_fd: int) -> NoReturn:
+    channel = Channel.from_fd(channel_fd)
+    try:
+        die_with_parent()
+        with open(os.devnull) as null:
+            os.dup2(null.fileno(), 0)
+        os.dup2(log_fd, 1)
+        os.dup2(log_fd, 2)
+        if job.confined:
+            confined = confine(job.policy, keep_fds={0, 1, 2, channel_fd})
+        else:
+            os.setsid()
+            os.sched_setaffinity(0, job.policy.cores)
+            os.chdir(job.policy.scratch)
+            confined = Report((), ("unconfined: this process runs trusted code only",))
+        for name, text in job.files.items():
+            Path(name).write_text(text, encoding="utf-8")
+    except BaseException as error:
+        channel.send({"failed": f"confinement: {type(error).__name__}: {error}"})
+        os._exit(_SETUP_FAILED)
+    channel.send(
+        {
+            "enforced": [*entered.enforced, *confined.enforced],
+            "missing": [*entered.missing, *confined.missing],
+        }
+    )
+    if job.argv:
+        os.execv(job.argv[0], job.argv)
+    # Fatal signals leave the Python stack in the log: the line of forward that crashed.
+    faulthandler.enable(file=2)
+    try:
+        Runner(channel).serve()
+    except WireClosed:
+        os._exit(0)
+    os._exit(1)
+
+
+def _warm_up() -> None:
+    """Run what every child runs first, so that each fork inherits it done. Starts no threads."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    numpy.random.default_rng(0)
+    with torch.no_grad():
+        torch.nn.Linear(4, 4)(torch.empty(4, 4).copy_(torch.ones(4, 4)))
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _warm_up()
+    control = Channel.from_fd(int(sys.argv[1]))
+    control.send({"ready": os.getpid()})
+    serve(control)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Compile one kernel source into a shared library, or explain why not.
+
+`build` looks in the cache first. The compiler itself is started by `run`, which the evaluator
+replaces by one that confines it; the default, `run_compiler`, limits its time and memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.inline.cache import ObjectCache, object_key
+from kernel_smith.inline.toolchain import (
+    DIALECTS,
+    Toolchain,
+    check_flags,
+    command,
+    find_toolchain,
+)
+
+OUTPUT_LIMIT = 64 * 1024
+MEMORY_LIMIT = 4 << 30
+
+# Limits are set by a shell, in the child: doing so in Python between fork and exec is not safe in a
+# process with threads. A limit that is tighter already stays as it is.
+_LIMITED = """
+ulimit -v {kilobytes} 2>/dev/null
+ulimit -t {seconds} 2>/dev/null
+ulimit -c 0 2>/dev/null
+exec "$@"
+"""
+_SMALLEST = '#include <cstdint>\nextern "C" int64_t one() { return 1; }\n'
+# Object files between compiler and linker have random names, which would make logs differ.
+_TEMPORARY_OBJECT = re.compile(r"(?:/tmp/)?\b(?:cc\w{6}|kernel-\w{6,})\.o\b")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a compiler run ended; `output` is what it printed, stdout and stderr together."""
+
+    returncode: int
+    output: str
+    timed_out: bool
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """`path` is the library, or None if the compiler failed; then `log` says why."""
+
+    path: Path | None
+    log: str
+    seconds: float
+    cached: bool
+    timed_out: bool
+
+
+Run = Callable[[list[str], Path, float], Ran]
+
+
+def run_compiler(arguments: list[str], folder: Path, timeout: float) -> Ran:
+    """Run a compiler in a folder, within limits, and leave no process of it behind."""
+    limits = _LIMITED.format(kilobytes=MEMORY_LIMIT >> 10, seconds=math.ceil(timeout) + 1)
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", limits, "sh", *arguments],
+        cwd=folder,
+        env={**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + timeout
+    with process:
+        try:
+            output, finished = _read_until(process, deadline)
+            if finished:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            timed_out = not finished
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return Ran(process.returncode, output.decode(errors="replace"), timed_out)
+
+
+def build(
+    source: str,
+    flags: Sequence[str] = (),
+    dialect: str = "cpp",
+    cache: ObjectCache | None = None,
+    timeout: float = 60.0,
+    run: Run = run_compiler,
+) -> BuildResult:
+    """Compile a source, or take the library from the cache (the user's, unless one is given)."""
+    started = time.monotonic()
+    toolchain = find_toolchain(dialect)
+    flags = check_flags(flags)
+    cache = ObjectCache() if cache is None else cache
+    key = object_key(toolchain, source, flags)
+    path = cache.get(key)
+    if path is not None:
+        return BuildResult(path, "", time.monotonic() - started, cached=True, timed_out=False)
+    with tempfile.TemporaryDirectory(prefix="kernel-smith-") as name:
+        folder = Path(name)
+        ran, built = _compile(toolchain, source, flags, folder, timeout, run)
+        if built is not None:
+            path = cache.put(key, built)
+        elif not ran.timed_out:
+            _require_working(toolchain)
+    seconds = time.monotonic() - started
+    log = _tidy(ran.output, folder)
+    return BuildResult(path, log, seconds, cached=False, timed_out=ran.timed_out)
+
+
+def _compile(
+    toolchain: Toolchain, source: str, flags: Sequence[str], folder: Path, timeout: float, run: Run
+) -> tuple[Ran, Path | None]:
+    """Run the compiler in an empty folder; the library is None if it did not make one."""
+    # Relative names keep the folder's out of messages and of the library.
+    source_path = Path(DIALECTS[toolchain.dialect].source_name)
+    output_path = Path("kernel.so")
+    (folder / source_path).write_text(source, encoding="utf-8", errors="replace")
+    ran = run(command(toolchain, source_path, output_path, flags), folder, timeout)
+    succeeded = ran.returncode == 0 and not ran.timed_out and (folder / output_path).is_file()
+    return ran, folder / output_path if succeeded else None
+
+
+@functools.cache
+def _require_working(toolchain: Toolchain) -> None:
+    """Make sure that a failure is the source's: this compiler can build the smallest kernel."""
+    with tempfile.TemporaryDirectory(prefix="kernel-smith-") as name:
+        ran, built = _compile(toolchain, _SMALLEST, (), Path(name), 60.0, run_compiler)
+        if built is None:
+            raise MissingPrerequisite(
+                f"{toolchain.compiler} cannot build a shared library with OpenMP:\n{ran.output}",
+                hint=f"install a complete compiler: {DIALECTS[toolchain.dialect].install}",
+            )
+
+
+def _read_until(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bool]:
+    """What the process prints, its beginning only if it is long, and whether it came to an end."""
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    output = bytearray()
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([descriptor], [], [], left)[0]:
+            break
+        chunk = os.read(descriptor, OUTPUT_LIMIT)
+        if not chunk:
+            return bytes(output), True
+        # One byte beyond the limit shows that something was cut.
+        output += chunk[: OUTPUT_LIMIT + 1 - len(output)]
+    return bytes(output), False
+
+
+def _tidy(output: str, folder: Path) -> str:
+    if len(output) > OUTPUT_LIMIT:
+        output = output[:OUTPUT_LIMIT] + "\n[the rest of the compiler's output was cut]\n"
+    return _TEMPORARY_OBJECT.sub("kernel.o", output.replace(f"{folder}/", ""))

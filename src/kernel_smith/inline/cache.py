@@ -1,0 +1,136 @@
+"""Compiled libraries, kept by the content that they were compiled from.
+
+An entry is a folder with the library and the digest of its bytes. It appears whole or not at all,
+and an entry whose bytes no longer match its digest is dropped, never used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kernel_smith.errors import BadInput
+from kernel_smith.inline.toolchain import DIALECTS, Toolchain
+
+_LIBRARY = "kernel.so"
+_DIGEST = "kernel.so.sha256"
+
+# The rows of /proc/cpuinfo that decide what -march=native means, on x86 and on Arm.
+_PROCESSOR_ROWS = frozenset(
+    {"vendor_id", "cpu family", "model", "model name", "flags"}
+    | {"CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"}
+)
+
+
+def cache_root() -> Path:
+    """Where this user's caches lie: `$KERNEL_SMITH_CACHE`, or the usual place for caches."""
+    if chosen := os.environ.get("KERNEL_SMITH_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared).expanduser().absolute() / "kernel-smith"
+    return Path.home() / ".cache" / "kernel-smith"
+
+
+def object_key(toolchain: Toolchain, source: str, flags: Sequence[str]) -> str:
+    """Identify a library by all that decides its bytes, the processor included."""
+    digest = hashlib.sha256()
+    parts = [
+        toolchain.dialect,
+        toolchain.version,
+        *toolchain.command_prefix,
+        *DIALECTS[toolchain.dialect].link_arguments,
+        _processor(),
+        *flags,
+        source,
+    ]
+    for part in parts:
+        data = part.encode(errors="surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+class ObjectCache:
+    """The libraries under `root`/objects; `root` is the user's cache unless given."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.folder = (cache_root() if root is None else Path(root).absolute()) / "objects"
+
+    def get(self, key: str) -> Path | None:
+        """The library of that key, if it is here and unharmed."""
+        entry = self._entry(key)
+        try:
+            intact = _digest(entry / _LIBRARY) == (entry / _DIGEST).read_text()
+        except FileNotFoundError:
+            intact = False
+        if intact:
+            return entry / _LIBRARY
+        if entry.exists():
+            self._drop(entry)
+        return None
+
+    def put(self, key: str, built: Path) -> Path:
+        """Keep a copy of a built library. Of several that arrive at once, the first stays."""
+        entry = self._entry(key)
+        try:
+            with self._staging() as staging:
+                shutil.copyfile(built, staging / _LIBRARY)
+                (staging / _LIBRARY).chmod(0o444)
+                (staging / _DIGEST).write_text(_digest(staging / _LIBRARY))
+                staging.chmod(0o755)
+                entry.parent.mkdir(exist_ok=True)
+                with contextlib.suppress(OSError):  # another process was first
+                    staging.rename(entry)
+            kept = self.get(key)
+        except OSError as problem:
+            raise _unusable(self.folder, str(problem)) from problem
+        if kept is None:
+            raise _unusable(self.folder, "what was written there cannot be read back")
+        return kept
+
+    def _entry(self, key: str) -> Path:
+        return self.folder / key[:2] / key
+
+    @contextlib.contextmanager
+    def _staging(self) -> Iterator[Path]:
+        """A folder beside the entries, from which and into which they can be renamed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix="new-", dir=self.folder))
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def _drop(self, entry: Path) -> None:
+        """Take an entry away at once, so that nobody sees half of it, and then delete it."""
+        with contextlib.suppress(FileNotFoundError), self._staging() as staging:
+            entry.rename(staging / "dropped")
+
+
+def _unusable(folder: Path, problem: str) -> BadInput:
+    return BadInput(
+        f"cannot keep compiled kernels in {folder}: {problem}",
+        hint="set KERNEL_SMITH_CACHE to a folder with free space that you can write to",
+    )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@functools.cache
+def _processor() -> str:
+    """What the compiler can learn about this machine's processors."""
+    rows = {os.uname().machine}
+    with contextlib.suppress(OSError):
+        for row in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if row.partition(":")[0].strip() in _PROCESSOR_ROWS:
+                rows.add(row)
+    return "\n".join(sorted(rows))

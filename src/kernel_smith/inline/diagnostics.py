@@ -1,0 +1,87 @@
+"""Compiler output in the coordinates of the candidate's file.
+
+The compiler sees only the kernel's text and counts its lines from 1. `parse` turns its output into
+messages, and `relocate` rewrites it as text. In both, `first_line` is the line of the candidate's
+file on which the kernel's first line stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+_MILDER: dict[str, Severity] = {"warning": "warning", "note": "note"}
+
+_LOCATED = re.compile(
+    r"(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? "
+    r"(?P<kind>fatal error|internal compiler error|error|warning|note|sorry, unimplemented): "
+    r"(?P<text>.*)"
+)
+_REQUIRED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)?\s+required from here")
+_LINKER = re.compile(
+    r".*?(?P<text>undefined reference to .*|undefined symbol: .*|multiple definition of .*)"
+)
+# The driver and the compiler proper speak for themselves where there is no line to blame.
+_UNLOCATED = re.compile(
+    r"(?:\S*/)?(?P<tool>[\w.+-]+): (?:fatal error|internal compiler error|error): (?P<text>.*)"
+)
+_OUT_OF_MEMORY = re.compile(r"(?:.*: )?(?P<text>(?:virtual memory exhausted|out of memory).*)")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One compiler message; `line` is None where it belongs to no line of the candidate."""
+
+    line: int | None
+    severity: Severity
+    text: str
+
+
+def parse(log: str, source_name: str, first_line: int = 1) -> list[Message]:
+    """The messages in a log of g++, clang++ or their linker, in order."""
+    messages: list[Message] = []
+    required_from: int | None = None
+    for row in log.splitlines():
+        if match := _REQUIRED.match(row):
+            if match["file"] == source_name:
+                required_from = int(match["line"]) + first_line - 1
+        elif match := _LOCATED.match(row):
+            severity = _MILDER.get(match["kind"], "error")
+            if match["file"] == source_name:
+                line = int(match["line"]) + first_line - 1
+                messages.append(Message(line, severity, match["text"]))
+            else:
+                # An error in a header that the candidate's line asked for.
+                where = f"{PurePath(match['file']).name}:{match['line']}"
+                messages.append(Message(required_from, severity, f"{where}: {match['text']}"))
+        elif message := _without_line(row):
+            if message not in messages:
+                messages.append(message)
+        elif not row.startswith(" "):
+            required_from = None
+    return messages
+
+
+def relocate(log: str, source_name: str, first_line: int, shown_as: str) -> str:
+    """The log with the candidate's file and lines in place of the kernel's."""
+
+    def moved(match: re.Match[str]) -> str:
+        line = match["line"]
+        return f"{shown_as}:{int(line) + first_line - 1}" if line else f"{shown_as}:"
+
+    name = re.escape(source_name)
+    return re.sub(rf"(?<![\w./-]){name}:(?P<line>\d+)?", moved, log)
+
+
+def _without_line(row: str) -> Message | None:
+    """A message of the linker or the driver, which names no line."""
+    if match := _LINKER.match(row) or _OUT_OF_MEMORY.match(row):
+        return Message(None, "error", match["text"])
+    match = _UNLOCATED.match(row)
+    # The linker's own message came before; that it failed is no news.
+    if match and "ld returned" not in match["text"] and "linker command" not in match["text"]:
+        return Message(None, "error", f"{match['tool']}: {match['text']}")
+    return None

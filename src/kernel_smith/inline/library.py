@@ -1,0 +1,206 @@
+"""A compiled kernel library whose `extern "C"` functions are called with tensors and numbers.
+
+`Library` opens a shared object and turns each prototype into a Python function. A pointer parameter
+takes anything with `data_ptr()` on the CPU, or None; a scalar parameter takes a number of its kind.
+Calls release the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from kernel_smith.inline.signature import CType, Parameter, Prototype
+
+_FLOATING = (ctypes.c_float, ctypes.c_double)
+
+
+class Library:
+    """The functions of one shared object, as attributes."""
+
+    def __init__(self, path: str | PathLike[str], prototypes: Mapping[str, Prototype]) -> None:
+        self._path = fspath(path)
+        self._prototypes = dict(prototypes)
+        self._handle = ctypes.CDLL(self._path)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        # Names with two underscores are Python's own questions, some asked before __init__ ran.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        prototype = self._prototypes.get(name)
+        if prototype is None or not hasattr(self._handle, name):
+            raise AttributeError(self._missing(name))
+        caller = _caller(prototype, self._handle[name])
+        self.__dict__[name] = caller
+        return caller
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._prototypes})
+
+    def __repr__(self) -> str:
+        return f"Library({', '.join(sorted(self._prototypes)) or 'no functions'})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A module that holds a library can be copied; the copy opens the same file.
+        return Library, (self._path, self._prototypes)
+
+    def _missing(self, name: str) -> str:
+        exported = ", ".join(sorted(n for n in self._prototypes if hasattr(self._handle, n)))
+        return (
+            f"the kernel library has no function '{name}'; it exports: {exported or 'nothing'}. "
+            f'Only functions defined as extern "C", and not static or inline, can be called.'
+        )
+
+
+def _caller(prototype: Prototype, function: Any) -> Callable[..., Any]:
+    """The Python function for one C function."""
+    if prototype.unsupported:
+        return _refusing(prototype)
+    function.argtypes = [parameter.ctype for parameter in prototype.parameters]
+    function.restype = prototype.returns
+
+    def careful(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return function(*_converted(prototype, arguments, named))
+
+    caller = _fast_caller(prototype, function, careful)
+    caller.__name__ = caller.__qualname__ = prototype.name
+    caller.__doc__ = prototype.text
+    return caller
+
+
+def _refusing(prototype: Prototype) -> Callable[..., Any]:
+    def refuse(*arguments: Any, **named: Any) -> Any:
+        what = " and ".join(prototype.unsupported)
+        raise TypeError(
+            f"{prototype.name} cannot be called from Python: its {what} is neither a pointer nor "
+            f"a scalar. Its prototype is: {prototype.text}"
+        )
+
+    return refuse
+
+
+def _fast_caller(
+    prototype: Prototype, function: Any, careful: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A function that passes arguments of the expected kinds on, and leaves the rest to `careful`.
+
+    It is written out as text because a loop over converters costs more than the call itself.
+    Nothing of the candidate's text is in it: the variables are numbered.
+    """
+    names = [f"a{index}" for index in range(len(prototype.parameters))]
+    pairs = list(zip(names, prototype.parameters, strict=True))
+    checks = " and ".join(_check(name, parameter) for name, parameter in pairs) or "True"
+    values = ", ".join(_value(name, parameter) for name, parameter in pairs)
+    text = (
+        "def call(*arguments, **named):\n"
+        "    try:\n"
+        f"        [{', '.join(names)}] = arguments\n"
+        f"        if not named and {checks}:\n"
+        f"            return function({values})\n"
+        "    except (ArgumentError, AttributeError, TypeError, ValueError):\n"
+        "        pass\n"
+        "    return careful(arguments, named)\n"
+    )
+    scope: dict[str, Any] = {
+        "function": function,
+        "careful": careful,
+        "ArgumentError": ctypes.ArgumentError,
+    }
+    exec(text, scope)
+    caller: Callable[..., Any] = scope["call"]
+    return caller
+
+
+def _check(name: str, parameter: Parameter) -> str:
+    """The condition under which an argument may be passed on without a closer look."""
+    if parameter.is_pointer:
+        # Asking a tensor for `device.type` costs several times as much as `is_cpu`.
+        return f"({name} is None or {name}.is_cpu)"
+    if parameter.ctype is ctypes.c_bool:
+        return f"{name}.__class__ is bool"
+    if parameter.ctype in _FLOATING:
+        return f"({name}.__class__ is float or {name}.__class__ is int)"
+    low, high = _range(parameter.ctype)
+    return f"{name}.__class__ is int and {low} <= {name} <= {high}"
+
+
+def _value(name: str, parameter: Parameter) -> str:
+    return f"None if {name} is None else {name}.data_ptr()" if parameter.is_pointer else name
+
+
+def _range(ctype: CType | None) -> tuple[int, int]:
+    assert ctype is not None
+    bits = 8 * ctypes.sizeof(ctype)
+    if ctype(-1).value < 0:
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return 0, (1 << bits) - 1
+
+
+def _converted(
+    prototype: Prototype, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> list[object]:
+    """Each argument as ctypes wants it, or a TypeError that says which one is wrong."""
+    expected = len(prototype.parameters)
+    if named:
+        problem = f"{prototype.name} takes its arguments by position, got {', '.join(named)}="
+    elif len(arguments) != expected:
+        plural = "" if expected == 1 else "s"
+        problem = f"{prototype.name} takes {expected} argument{plural}, got {len(arguments)}"
+    else:
+        return [
+            _convert(prototype, index, argument)
+            for index, argument in enumerate(arguments, start=1)
+        ]
+    raise TypeError(f"{problem}; its prototype is: {prototype.text}")
+
+
+def _convert(prototype: Prototype, index: int, argument: Any) -> object:
+    parameter = prototype.parameters[index]
+    label = f" ('{parameter.name}')" if parameter.name else ""
+    where = f"argument {index + 1}{label} of {prototype.name}"
+    try:
+        if parameter.is_pointer:
+            return _address(argument)
+        return _number(argument, parameter.ctype)
+    except (TypeError, OverflowError) as problem:
+        kind = type(problem)
+        raise kind(f"{where}: {problem}; its prototype is: {prototype.text}") from None
+
+
+def _address(argument: Any) -> int | None:
+    if argument is None:
+        return None
+    if not hasattr(argument, "data_ptr"):
+        raise TypeError(f"expected a tensor or None, got {_described(argument)}")
+    device = getattr(getattr(argument, "device", None), "type", "cpu")
+    if device != "cpu":
+        raise TypeError(f"expected a tensor on the CPU, got one on {device}")
+    return int(argument.data_ptr())
+
+
+def _number(argument: Any, ctype: CType | None) -> object:
+    if ctype in _FLOATING:
+        if hasattr(argument, "data_ptr") or not hasattr(type(argument), "__float__"):
+            raise TypeError(f"expected a number, got {_described(argument)}")
+        return float(argument)
+    if hasattr(argument, "data_ptr") or not hasattr(type(argument), "__index__"):
+        kind = "a bool" if ctype is ctypes.c_bool else "an integer"
+        raise TypeError(f"expected {kind}, got {_described(argument)}")
+    value = operator.index(argument)
+    if ctype is ctypes.c_bool:
+        return bool(value)
+    low, high = _range(ctype)
+    if not low <= value <= high:
+        raise OverflowError(f"{value} is outside of {low} ... {high}")
+    return value
+
+
+def _described(argument: Any) -> str:
+    if hasattr(argument, "data_ptr"):
+        return "a tensor"
+    if isinstance(argument, int | float | str):
+        return f"{type(argument).__name__} {argument!r}"
+    return type(argument).__name__

@@ -1,0 +1,207 @@
+"""Kernel sources in a candidate's syntax tree, found without running the candidate.
+
+`find_sources` gives the sources that are plain text in the file, so that they can be compiled
+ahead. It follows a name only if the whole file binds it once, and so never takes the wrong text.
+`has_kernel_call` is the wider question whether the candidate uses the helper at all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_MODULE = "kernel_smith.inline"
+_HELPERS = {f"{_MODULE}.cpp": "cpp"}
+
+# Names that double one another could otherwise spell a text of any length.
+_MOST_PIECES = 10_000
+_MOST_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A source that is text in the file; line k of it stands on line `first_line` + k - 1."""
+
+    dialect: str
+    source: str
+    flags: tuple[str, ...]
+    first_line: int
+    call_line: int
+
+
+def find_sources(tree: ast.Module) -> list[Literal]:
+    """Every call of the helper whose source and flags are literals, in the order of the file."""
+    names = _imported_names(tree)
+    constants = _Constants(tree)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (dialect := _HELPERS.get(_full_name(node.func, names))):
+            literal = _literal(node, dialect, constants)
+            found += [literal] if literal else []
+    return sorted(found, key=lambda literal: literal.call_line)
+
+
+def has_kernel_call(tree: ast.Module) -> bool:
+    """Whether the helper is called, or handed to something that may call it."""
+    names = _imported_names(tree)
+    renamings = {id(value) for _, value in _assignments(ast.walk(tree))}
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and id(node) not in renamings
+        and _full_name(node, names) in _HELPERS
+        for node in ast.walk(tree)
+    )
+
+
+class _Constants:
+    """The values of literal expressions, and of names that are bound once to one."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        counts = Counter(_bindings(tree))
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        inside = [pair for node in classes for pair in _assignments(node.body)]
+        once = {name for name, count in counts.items() if count == 1}
+        self._owners = {"self", "cls", *(node.name for node in classes)}
+        self._in_classes = {name: value for name, value in inside if name in once}
+        self._in_module = {name: value for name, value in _assignments(tree.body) if name in once}
+
+    def pieces(self, node: ast.expr) -> list[ast.Constant] | None:
+        """The string constants that an expression joins, or None if it is anything else."""
+        found: list[ast.Constant] = []
+        characters = 0
+        pending = [node]
+        for _ in range(_MOST_PIECES):
+            if not pending:
+                return found
+            node = pending.pop()
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node)
+                characters += len(node.value)
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+                pending += [node.right, node.left]
+            elif value := self._followed(node):
+                pending.append(value)
+            else:
+                return None
+            if characters > _MOST_CHARACTERS:
+                return None
+        return None
+
+    def strings(self, node: ast.expr) -> tuple[str, ...] | None:
+        """The elements of a tuple or list of string expressions."""
+        node = self._followed(node) or node
+        if not isinstance(node, ast.Tuple | ast.List):
+            return None
+        texts = []
+        for element in node.elts:
+            pieces = self.pieces(element)
+            if pieces is None:
+                return None
+            texts.append(_joined(pieces))
+        return tuple(texts)
+
+    def _followed(self, node: ast.expr) -> ast.expr | None:
+        """What a name stands for, or a class attribute."""
+        if isinstance(node, ast.Name):
+            return self._in_module.get(node.id) or self._in_classes.get(node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return self._in_classes.get(node.attr) if node.value.id in self._owners else None
+        return None
+
+
+def _literal(call: ast.Call, dialect: str, constants: _Constants) -> Literal | None:
+    """The literal behind one call, if its arguments are ones."""
+    arguments = dict(zip(("source", "flags"), call.args, strict=False))
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            return None
+        arguments[keyword.arg] = keyword.value
+    pieces = constants.pieces(arguments["source"]) if "source" in arguments else None
+    flags = constants.strings(arguments["flags"]) if "flags" in arguments else ()
+    if not pieces or flags is None:
+        return None
+    return Literal(dialect, _joined(pieces), flags, _first_line(pieces[0]), call.lineno)
+
+
+def _joined(pieces: list[ast.Constant]) -> str:
+    return "".join(str(piece.value) for piece in pieces)
+
+
+def _first_line(constant: ast.Constant) -> int:
+    """The line on which the text begins.
+
+    If the text has one line less than the literal, a backslash joined two lines, almost always the
+    one behind the opening quotes. If they differ otherwise, no line is certain, and the literal's
+    own has to do.
+    """
+    extent = (constant.end_lineno or constant.lineno) - constant.lineno
+    joined_lines = extent - str(constant.value).count("\n")
+    return constant.lineno + 1 if joined_lines == 1 else constant.lineno
+
+
+def _imported_names(tree: ast.Module) -> dict[str, str]:
+    """What names stand for after the imports and after plain renamings: {"build": "a.b.cpp"}."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                names[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            if node.module == _MODULE and node.names[0].name == "*":
+                names.update({helper: full for full, helper in _HELPERS.items()})
+    # A name may be made of one that is bound further down in the walk.
+    renamings = list(_assignments(ast.walk(tree)))
+    known = -1
+    while len(names) > known:
+        known = len(names)
+        for name, value in renamings:
+            if full := _full_name(value, names):
+                names.setdefault(name, full)
+    return names
+
+
+def _full_name(node: ast.expr, names: dict[str, str]) -> str:
+    """`inline.cpp` as `kernel_smith.inline.cpp`; empty for what no import explains."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.insert(0, node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in names:
+        return ""
+    return ".".join([names[node.id], *attributes])
+
+
+def _assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """The plain `name = value` among some nodes."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            yield node.target.id, node.value
+
+
+def _bindings(tree: ast.AST) -> Iterator[str]:
+    """Every name or attribute that the file binds anywhere, as often as it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            yield node.attr
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).split(".")[0]
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest

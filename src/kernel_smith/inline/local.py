@@ -1,0 +1,50 @@
+"""What `cpp` does outside of the evaluator: compile on this machine, into the user's cache."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from pathlib import Path
+
+from kernel_smith.inline import CompileError
+from kernel_smith.inline.build import build
+from kernel_smith.inline.diagnostics import relocate
+from kernel_smith.inline.literals import find_sources
+from kernel_smith.inline.toolchain import DIALECTS
+
+
+def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
+    """The path of the compiled library; a `CompileError` with the caller's lines otherwise."""
+    result = build(source, flags, dialect)
+    if result.path is not None:
+        return str(result.path)
+    if result.timed_out:
+        message = f"the {dialect} kernel took more than {result.seconds:.0f} s to compile"
+        raise CompileError(message, result.log)
+    raise CompileError(
+        f"the {dialect} kernel does not compile:", _in_callers_lines(result.log, dialect, source)
+    )
+
+
+def _in_callers_lines(log: str, dialect: str, source: str) -> str:
+    """The log in the lines of the file that holds the source, if it holds it as a literal."""
+    file = _calling_file()
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return log
+    for literal in find_sources(tree):
+        if literal.source == source:
+            name = DIALECTS[dialect].source_name
+            return relocate(log, name, literal.first_line, Path(file).name)
+    return log
+
+
+def _calling_file() -> str:
+    """The file of the nearest caller outside of this package."""
+    package = __name__.rpartition(".")[0]
+    frame = sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
+        frame = frame.f_back
+    return frame.f_code.co_filename

@@ -1,0 +1,299 @@
+"""The `extern "C"` functions of a C++ source, read from its text.
+
+`prototypes` gives one `Prototype` per function that the text defines with C linkage. Functions that
+are only declared are left out: the library would not hold them. A type that cannot be passed by
+value is noted, not refused, because nobody may ever call that function from Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_smith.inline.tokens import closing, is_word, split_commas, tokens
+
+CType = type[Any]
+"""A scalar class of `ctypes`; the standard library's own base class for them is private."""
+
+# The C standard leaves the sign of plain char to the platform.
+_CHAR = ctypes.c_byte if os.uname().machine in ("x86_64", "i686") else ctypes.c_ubyte
+
+_NAMED_TYPES: dict[str, CType] = {
+    "bool": ctypes.c_bool,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "int8_t": ctypes.c_int8,
+    "int16_t": ctypes.c_int16,
+    "int32_t": ctypes.c_int32,
+    "int64_t": ctypes.c_int64,
+    "uint8_t": ctypes.c_uint8,
+    "uint16_t": ctypes.c_uint16,
+    "uint32_t": ctypes.c_uint32,
+    "uint64_t": ctypes.c_uint64,
+    "size_t": ctypes.c_size_t,
+    "ptrdiff_t": ctypes.c_ssize_t,
+}
+
+# How the words of a built-in integer type name it, whatever their order: (signed, unsigned).
+_INTEGER_TYPES: dict[tuple[str, ...], tuple[CType, CType]] = {
+    ("short",): (ctypes.c_short, ctypes.c_ushort),
+    (): (ctypes.c_int, ctypes.c_uint),
+    ("long",): (ctypes.c_long, ctypes.c_ulong),
+    ("long", "long"): (ctypes.c_longlong, ctypes.c_ulonglong),
+}
+_INTEGER_WORDS = frozenset({"char", "short", "int", "long", "signed", "unsigned"})
+
+_QUALIFIERS = frozenset(
+    {"const", "volatile", "restrict", "__restrict", "__restrict__", "register", "struct", "class"}
+)
+_SPECIFIERS = frozenset({"extern", "inline", "__inline", "__inline__", "constexpr", "typename"})
+_ATTRIBUTES = frozenset({"__attribute__", "__attribute", "__declspec", "alignas", "__extension__"})
+_NOT_NAMES = frozenset({"noexcept", "decltype", "void", *_NAMED_TYPES, *_INTEGER_WORDS})
+
+Aliases = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter; `ctype` is None where its type cannot be passed from Python."""
+
+    name: str
+    ctype: CType | None
+    is_pointer: bool
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """One function; `returns` is None for void. `unsupported` lists what stops a call."""
+
+    name: str
+    returns: CType | None
+    parameters: tuple[Parameter, ...]
+    text: str
+    unsupported: tuple[str, ...] = ()
+
+
+def prototypes(source: str) -> dict[str, Prototype]:
+    """Every function that the text defines with C linkage, by name."""
+    reader = _Reader()
+    reader.read_scope(tokens(source), c_linkage=False)
+    return {name: found for name, found in reader.found.items() if name in reader.defined}
+
+
+class _Reader:
+    """Walks the declarations of a text; function bodies and classes are stepped over."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Prototype] = {}
+        self.defined: set[str] = set()
+        self.aliases: Aliases = {}
+
+    def read_scope(self, items: Sequence[str], *, c_linkage: bool) -> None:
+        index = 0
+        while index < len(items):
+            index = self._read_one(items, index, c_linkage=c_linkage)
+
+    def _read_one(self, items: Sequence[str], index: int, *, c_linkage: bool) -> int:
+        """Read what begins at `index`, and say where the next thing begins."""
+        if items[index] == "extern" and _is_string(items, index + 1):
+            c_linkage = items[index + 1] == '"C"'
+            index += 2
+            if index < len(items) and items[index] == "{":
+                end = closing(items, index)
+                self.read_scope(items[index + 1 : end], c_linkage=c_linkage)
+                return end + 1
+        elif items[index] in ("namespace", "inline") and (body := _namespace_body(items, index)):
+            end = closing(items, body)
+            # An unnamed namespace exports nothing.
+            if items[body - 1] != "namespace":
+                self.read_scope(items[body + 1 : end], c_linkage=c_linkage)
+            return end + 1
+        return self._read_declaration(items, index, c_linkage=c_linkage)
+
+    def _read_declaration(self, items: Sequence[str], start: int, *, c_linkage: bool) -> int:
+        """One declaration, to its semicolon or to the end of its function body."""
+        collected: list[str] = []
+        index = start
+        while index < len(items) and items[index] != ";":
+            token = items[index]
+            if token == "extern" and _is_string(items, index + 1) and index > start:
+                return index  # what came before was a macro without a semicolon
+            end = closing(items, index) if token in ("(", "[", "{") else index
+            if token != "{":
+                collected.extend(items[index : end + 1])
+            elif _takes_body(head := _without_attributes(collected)):
+                self._note_function(head, c_linkage=c_linkage, has_body=True)
+                return end + 1
+            index = end + 1
+        head = _without_attributes(collected)
+        self._note_function(head, c_linkage=c_linkage, has_body=False)
+        self._note_alias(head)
+        return index + 1
+
+    def _note_function(self, head: list[str], *, c_linkage: bool, has_body: bool) -> None:
+        opening = _parameter_list(head)
+        if opening == 0 or "static" in head[:opening]:
+            return
+        name = head[opening - 1]
+        if has_body:
+            self.defined.add(name)
+        # A definition repeats its prototype, and more often names the parameters.
+        if c_linkage or (has_body and name in self.found):
+            self.found[name] = _prototype(head, opening, self.aliases)
+
+    def _note_alias(self, head: list[str]) -> None:
+        """`using name = type;` and `typedef type name;`"""
+        if head[:1] == ["using"] and head[2:3] == ["="]:
+            self.aliases[head[1]] = _resolved(head[3:], self.aliases)
+        elif head[:1] == ["typedef"] and len(head) > 2 and "(" not in head and "[" not in head:
+            self.aliases[head[-1]] = _resolved(head[1:-1], self.aliases)
+
+
+def _is_string(items: Sequence[str], index: int) -> bool:
+    return index < len(items) and items[index].startswith('"')
+
+
+def _namespace_body(items: Sequence[str], index: int) -> int:
+    """Index of the brace that opens a namespace which begins at `index`; 0 if none does."""
+    index += items[index] == "inline"
+    if items[index : index + 1] != ["namespace"]:
+        return 0
+    index += 1
+    while index < len(items) and (is_word(items[index]) or items[index] == "::"):
+        index += 1
+    return index if items[index : index + 1] == ["{"] else 0
+
+
+def _without_attributes(items: Sequence[str]) -> list[str]:
+    result: list[str] = []
+    index = 0
+    while index < len(items):
+        if items[index] in _ATTRIBUTES:
+            index += 1
+            if items[index : index + 1] == ["("]:
+                index = closing(items, index) + 1
+        elif list(items[index : index + 2]) == ["[", "["]:
+            index = closing(items, index) + 1
+        else:
+            result.append(items[index])
+            index += 1
+    return result
+
+
+def _takes_body(head: Sequence[str]) -> bool:
+    """Whether a brace after these tokens opens a function's body, which ends the declaration."""
+    if not head or "operator" in head:
+        return True
+    return "(" in head and "=" not in head[: head.index("(")]
+
+
+def _parameter_list(head: Sequence[str]) -> int:
+    """Index of the parenthesis that opens a plain function's parameters; 0 for anything else."""
+    if head[:1] in (["using"], ["typedef"], ["template"]) or "operator" in head:
+        return 0
+    index = 0
+    while index < len(head) and head[index] != "(":
+        if head[index] == "=":
+            return 0
+        index = closing(head, index) + 1 if head[index] == "<" else index + 1
+    if not 2 <= index < len(head) or head[index - 2] == "::":
+        return 0
+    name = head[index - 1]
+    return index if is_word(name) and name not in _NOT_NAMES else 0
+
+
+def _prototype(head: list[str], opening: int, aliases: Aliases) -> Prototype:
+    end = closing(head, opening)
+    unsupported: list[str] = []
+    parts = split_commas(head[opening + 1 : end])
+    parameters = []
+    for part in [] if parts == [["void"]] else parts:
+        part = part[: part.index("=")] if "=" in part else part
+        parameters.append(_parameter(part, aliases))
+        if parameters[-1].ctype is None:
+            unsupported.append(f"parameter `{_spelled(part)}`")
+    result = [token for token in head[: opening - 1] if token not in _SPECIFIERS]
+    if "->" in head[end:]:
+        result = head[head.index("->", end) + 1 :]
+    returns = None
+    if _without_qualifiers(_resolved(result, aliases)) != ["void"]:
+        returns = _scalar(_resolved(result, aliases))
+        if returns is None:
+            unsupported.append(f"return type `{_spelled(result)}`")
+    text = _spelled([*result, head[opening - 1], *head[opening : end + 1]])
+    return Prototype(head[opening - 1], returns, tuple(parameters), text, tuple(unsupported))
+
+
+def _parameter(items: list[str], aliases: Aliases) -> Parameter:
+    items = [token for token in items if token not in _QUALIFIERS]
+    name = _declared_name(items)
+    declared = _outside_angles(_resolved(items, aliases))
+    if "&" in declared or "..." in declared:
+        return Parameter(name, None, is_pointer=False)
+    if "*" in declared or "[" in declared:
+        return Parameter(name, ctypes.c_void_p, is_pointer=True)
+    scalar = _scalar(_resolved(items, aliases))
+    if scalar is not None:
+        return Parameter("", scalar, is_pointer=False)
+    return Parameter(name, _scalar(_resolved(items[:-1], aliases)), is_pointer=False)
+
+
+def _declared_name(items: Sequence[str]) -> str:
+    """The name in a declarator such as `float* x`, `x[4]` or `(*x)(int)`; empty if it has none."""
+    if "(" in items:
+        items = items[items.index("(") + 1 : closing(items, items.index("("))]
+    if "[" in items:
+        items = items[: items.index("[")]
+    named = len(items) > 1 and is_word(items[-1]) and items[-2] != "::"
+    return items[-1] if named and _scalar(items) is None else ""
+
+
+def _outside_angles(items: Sequence[str]) -> list[str]:
+    """The tokens that are not template arguments: `vector<float*>` is no pointer."""
+    result: list[str] = []
+    index = 0
+    while index < len(items):
+        result.append(items[index])
+        index = closing(items, index) + 1 if items[index] == "<" else index + 1
+    return result
+
+
+def _scalar(items: Sequence[str]) -> CType | None:
+    """The ctypes class of a scalar type's tokens, if they are one."""
+    words = _without_qualifiers(items)
+    if words[:1] == ["::"]:
+        words = words[1:]
+    if words[:2] == ["std", "::"]:
+        words = words[2:]
+    if len(words) == 1 and words[0] in _NAMED_TYPES:
+        return _NAMED_TYPES[words[0]]
+    if not words or not _INTEGER_WORDS.issuperset(words):
+        return None
+    if "char" in words:
+        named = {"signed": ctypes.c_byte, "unsigned": ctypes.c_ubyte}
+        rest = [word for word in words if word != "char"]
+        return named.get(rest[0]) if len(rest) == 1 else None if rest else _CHAR
+    size = tuple(word for word in words if word in ("short", "long"))
+    pair = _INTEGER_TYPES.get(size)
+    return pair["unsigned" in words] if pair else None
+
+
+def _without_qualifiers(items: Sequence[str]) -> list[str]:
+    return [token for token in items if token not in _QUALIFIERS]
+
+
+def _resolved(items: Sequence[str], aliases: Aliases) -> list[str]:
+    return [part for token in items for part in aliases.get(token, [token])]
+
+
+def _spelled(items: Sequence[str]) -> str:
+    """Tokens as a person would write them: `const float* x`."""
+    text = " ".join(items)
+    text = re.sub(r" ([*&,)\]>])", r"\1", text)
+    text = re.sub(r" ?([(\[<]) ?", r"\1", text)
+    text = re.sub(r"\((\W) ", r"(\1", text)
+    return re.sub(r" ?:: ?", "::", text)

@@ -1,0 +1,53 @@
+"""The built-in suite, and finding a task by its name or by its path."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Task
+from kernel_smith.tasks.source import read_task
+from kernel_smith.tasks.syntax import listed
+
+SUITE = Path(__file__).parent / "suite"
+
+_LIST_HINT = "see `kernel-smith tasks list`"
+
+
+def builtin_tasks() -> list[Task]:
+    """Every task of the suite, by family and then by name."""
+    tasks = [read_task(path) for path in SUITE.glob("*/task.py")]
+    return sorted(tasks, key=lambda task: (task.family, task.name))
+
+
+def find_task(name_or_path: str) -> Task:
+    """The task in a file, in a folder that holds a `task.py`, or in the suite under this name."""
+    path = Path(name_or_path)
+    for file in (path, path / "task.py"):
+        # Unlike Path.is_file, this answers False to names that no file can have.
+        if os.path.isfile(file):
+            return read_task(file)
+    builtin = {task.name: task for task in builtin_tasks()}
+    if name_or_path in builtin:
+        return builtin[name_or_path]
+    raise _not_found(name_or_path, sorted(builtin))
+
+
+def _not_found(name_or_path: str, known: list[str]) -> BadInput:
+    if os.path.isdir(name_or_path):
+        return BadInput(
+            f"{name_or_path}: the folder holds no `task.py`, expected one",
+            hint=f"name the task file itself, or {_LIST_HINT}",
+        )
+    if name_or_path.endswith(".py") or os.sep in name_or_path:
+        return BadInput(
+            f"{name_or_path}: no such file, expected a task file",
+            hint=f"check the path; for built-in tasks {_LIST_HINT}",
+        )
+    near = difflib.get_close_matches(name_or_path, known)
+    suggestion = f"did you mean {listed(near)}? {_LIST_HINT}" if near else _LIST_HINT
+    return BadInput(
+        f"no task is called {name_or_path!r}, expected a built-in name or a path", hint=suggestion
+    )

@@ -1,0 +1,110 @@
+"""A task file as a syntax tree: read, parsed, searched, and never executed."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_smith.errors import BadInput
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """The text and the syntax tree of one task file."""
+
+    path: Path
+    source: str
+    tree: ast.Module
+
+    def error(self, line: int, what: str, hint: str) -> BadInput:
+        """An error in this file, for the caller to raise."""
+        return BadInput(f"{self.path}:{line}: {what}", hint=hint)
+
+    def classes(self) -> dict[str, ast.ClassDef]:
+        return {node.name: node for node in self.statements() if isinstance(node, ast.ClassDef)}
+
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        return {node.name: node for node in self.statements() if isinstance(node, ast.FunctionDef)}
+
+    def statements(self) -> Iterator[ast.stmt]:
+        """Every statement of the module's own scope, also those inside `if`, `try`, `with`."""
+        pending: list[ast.AST] = list(reversed(self.tree.body))
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.stmt):
+                yield node
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                inner = [child for child in ast.iter_child_nodes(node) if _holds_statements(child)]
+                pending.extend(reversed(inner))
+
+
+def load(path: Path) -> TaskFile:
+    """Read and parse a file; whatever prevents that is a `BadInput` with the place."""
+    source = _decode(path, _read(path))
+    try:
+        with warnings.catch_warnings():
+            # An invalid escape in the author's file is not ours to report, nor to fail on.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except SyntaxError as error:
+        raise BadInput(
+            f"{path}:{error.lineno or 1}: {error.msg}, expected valid Python",
+            hint="correct the syntax there",
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise BadInput(
+            f"{path}:1: {error or 'nested too deeply'}, expected valid Python",
+            hint="remove null bytes and very deep nesting from the file",
+        ) from None
+    return TaskFile(path=path, source=source, tree=tree)
+
+
+def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
+    """`did you mean ...?` with the closest known name, ignoring case; else `otherwise`."""
+    by_lower_case = {choice.lower(): choice for choice in known}
+    close = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
+    return f"did you mean `{by_lower_case[close[0]]}`?" if close else otherwise
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise BadInput(
+            f"{path}: no such file, expected a task file",
+            hint="check the path, or see `kernel-smith tasks list`",
+        ) from None
+    except IsADirectoryError:
+        raise BadInput(
+            f"{path}: this is a folder, expected a task file",
+            hint=f"name the file in it, such as {path / 'task.py'}",
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(
+            f"{path}: cannot be read ({reason}), expected a task file",
+            hint="check the path and its permissions",
+        ) from None
+
+
+def _decode(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(
+            f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8, expected UTF-8 text",
+            hint="save the file as UTF-8",
+        ) from None
+
+
+def _holds_statements(node: ast.AST) -> bool:
+    return isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case))

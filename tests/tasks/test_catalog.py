@@ -1,0 +1,94 @@
+"""The built-in suite and finding tasks in it."""
+
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.errors import BadInput
+from kernel_smith.tasks import builtin_tasks, catalog, find_task
+
+TASK = """
+TASK = {settings}
+
+class Model:
+    def forward(self, x): return x
+
+def get_inputs(): return []
+"""
+
+
+def add(suite: Path, folder: str, settings: str = "{}") -> Path:
+    path = suite / folder / "task.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(TASK.replace("{settings}", settings))
+    return path
+
+
+@pytest.fixture
+def suite(tmp_path, monkeypatch):
+    folder = tmp_path / "suite"
+    add(folder, "row_sum", '{"family": "reduction"}')
+    add(folder, "gelu", '{"family": "elementwise"}')
+    add(folder, "column_sum", '{"family": "reduction"}')
+    (folder / "__pycache__").mkdir()
+    monkeypatch.setattr(catalog, "SUITE", folder)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_the_suite_is_listed_by_family_and_name(suite):
+    assert [task.name for task in builtin_tasks()] == ["gelu", "column_sum", "row_sum"]
+
+
+def test_the_shipped_suite_can_be_read_and_its_names_differ():
+    names = [task.name for task in builtin_tasks()]
+    assert len(names) > 1
+    assert len(set(names)) == len(names)
+
+
+def test_a_built_in_name_is_found(suite):
+    assert find_task("row_sum").family == "reduction"
+
+
+def test_a_file_and_a_folder_with_a_task_are_found(suite, tmp_path):
+    path = add(tmp_path, "mine")
+    path.with_name("other.py").write_text(path.read_text())
+    assert find_task("mine").name == "mine"
+    assert find_task(str(path)).name == "mine"
+    assert find_task("mine/other.py").name == "other"
+
+
+def test_what_the_user_has_comes_before_what_is_built_in(suite, tmp_path):
+    add(tmp_path, "gelu", '{"family": "mine"}')
+    assert find_task("gelu").family == "mine"
+
+
+def test_a_folder_without_a_task_does_not_hide_a_built_in_name(suite, tmp_path):
+    (tmp_path / "gelu").mkdir()
+    assert find_task("gelu").family == "elementwise"
+
+
+def test_a_misspelt_name_is_answered_with_near_ones(suite):
+    with pytest.raises(BadInput, match="no task is called 'row_sums'") as caught:
+        find_task("row_sums")
+    assert "`row_sum`" in caught.value.hint
+    assert "kernel-smith tasks list" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("zzz", "no task is called 'zzz'"),
+        ("", "no task is called ''"),
+        ("nowhere/a.py", "nowhere/a.py: no such file"),
+        ("a.py", "a.py: no such file"),
+        ("suite", "suite: the folder holds no `task.py`"),
+        ("a\0b", "no task is called"),
+        ("x" * 5000, "no task is called"),
+    ],
+)
+def test_what_cannot_be_found_points_to_the_list(suite, name, what):
+    with pytest.raises(BadInput) as caught:
+        find_task(name)
+    assert what in caught.value.what
+    assert "kernel-smith tasks list" in caught.value.hint
