@@ -33,9 +33,7 @@ class Confined:
     prepare: Callable[[], object]
     user: int
 
-    def run(
-        self, function: Callable[[], object], *needs: str, **changes: object
-    ) -> Outcome:
+    def run(self, function: Callable[[], object], *needs: str, **changes: object) -> Outcome:
         """Run it, under the policy with `changes`; skip if the machine lacks a feature needed."""
         policy = replace(self.policy, **changes)  # type: ignore[arg-type]
         outcome = run_confined(function, policy, prepare=self.prepare)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_smith.errors import BadInput
@@ -214,10 +214,11 @@ VALUES = st.recursive(
 )
 
 
-@given(settings=st.dictionaries(st.sampled_from([*Task.model_fields, "x"]), VALUES))
-def test_any_dictionary_is_either_read_or_refused(tmp_path_factory, settings):
+@settings(deadline=None)
+@given(task=st.dictionaries(st.sampled_from([*Task.model_fields, "x"]), VALUES))
+def test_any_dictionary_is_either_read_or_refused(tmp_path_factory, task):
     folder = tmp_path_factory.getbasetemp()
-    text = f"TASK = {settings!r}\n{KERNELBENCH}"
+    text = f"TASK = {task!r}\n{KERNELBENCH}"
     path = folder / "any.py"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     refused = None
@@ -233,6 +234,7 @@ def test_any_dictionary_is_either_read_or_refused(tmp_path_factory, settings):
         assert refused.hint
 
 
+@settings(deadline=None)
 @given(text=st.text())
 def test_any_text_is_either_read_or_refused(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "text.py"

@@ -12,6 +12,7 @@ from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
 from kernel_smith.records import (
+    MAX_SOURCE,
     Admission,
     Baseline,
     Candidate,
@@ -121,8 +122,9 @@ def _read_candidate(path: Path, backend: str) -> Candidate:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"{path}: cannot be read ({reason}), {expected}", hint=hint) from None
-    if len(source) > 1_000_000:
-        raise BadInput(f"{path}: {len(source)} characters, {expected} of at most 1 MB", hint=hint)
+    if len(source) > MAX_SOURCE:
+        what = f"{path}: {len(source)} characters, {expected} of at most {MAX_SOURCE}"
+        raise BadInput(what, hint=hint)
     return Candidate(backend=backend, source=source, name=path.name)
 
 

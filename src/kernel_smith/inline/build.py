@@ -31,12 +31,14 @@ from kernel_smith.inline.toolchain import (
 
 OUTPUT_LIMIT = 64 * 1024
 MEMORY_LIMIT = 4 << 30
+FILE_LIMIT = 256 << 20
 
 # Limits are set by a shell, in the child: doing so in Python between fork and exec is not safe in a
 # process with threads. A limit that is tighter already stays as it is.
 _LIMITED = """
 ulimit -v {kilobytes} 2>/dev/null
 ulimit -t {seconds} 2>/dev/null
+ulimit -f {blocks} 2>/dev/null
 ulimit -c 0 2>/dev/null
 exec "$@"
 """
@@ -70,7 +72,9 @@ Run = Callable[[list[str], Path, float], Ran]
 
 def run_compiler(arguments: list[str], folder: Path, timeout: float) -> Ran:
     """Run a compiler in a folder, within limits, and leave no process of it behind."""
-    limits = _LIMITED.format(kilobytes=MEMORY_LIMIT >> 10, seconds=math.ceil(timeout) + 1)
+    limits = _LIMITED.format(
+        kilobytes=MEMORY_LIMIT >> 10, seconds=math.ceil(timeout) + 1, blocks=FILE_LIMIT // 512
+    )
     process = subprocess.Popen(
         ["/bin/sh", "-c", limits, "sh", *arguments],
         cwd=folder,

@@ -67,7 +67,7 @@ class ObjectCache:
         entry = self._entry(key)
         try:
             intact = _digest(entry / _LIBRARY) == (entry / _DIGEST).read_text()
-        except FileNotFoundError:
+        except OSError:
             intact = False
         if intact:
             return entry / _LIBRARY
@@ -78,6 +78,8 @@ class ObjectCache:
     def put(self, key: str, built: Path) -> Path:
         """Keep a copy of a built library. Of several that arrive at once, the first stays."""
         entry = self._entry(key)
+        if kept := self.get(key):  # and if one is there but harmed, this makes room
+            return kept
         try:
             with self._staging() as staging:
                 shutil.copyfile(built, staging / _LIBRARY)
@@ -109,7 +111,7 @@ class ObjectCache:
 
     def _drop(self, entry: Path) -> None:
         """Take an entry away at once, so that nobody sees half of it, and then delete it."""
-        with contextlib.suppress(FileNotFoundError), self._staging() as staging:
+        with contextlib.suppress(OSError), self._staging() as staging:
             entry.rename(staging / "dropped")
 
 

@@ -150,10 +150,7 @@ def _converted(
         plural = "" if expected == 1 else "s"
         problem = f"{prototype.name} takes {expected} argument{plural}, got {len(arguments)}"
     else:
-        return [
-            _convert(prototype, index, argument)
-            for index, argument in enumerate(arguments, start=1)
-        ]
+        return [_convert(prototype, index, argument) for index, argument in enumerate(arguments)]
     raise TypeError(f"{problem}; its prototype is: {prototype.text}")
 
 

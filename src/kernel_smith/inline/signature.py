@@ -293,7 +293,6 @@ def _resolved(items: Sequence[str], aliases: Aliases) -> list[str]:
 def _spelled(items: Sequence[str]) -> str:
     """Tokens as a person would write them: `const float* x`."""
     text = " ".join(items)
-    text = re.sub(r" ([*&,)\]>])", r"\1", text)
-    text = re.sub(r" ?([(\[<]) ?", r"\1", text)
-    text = re.sub(r"\((\W) ", r"(\1", text)
+    text = re.sub(r" ([*&,)\]<>\[]|\((?! [*&]))", r"\1", text)
+    text = re.sub(r"([(\[<]|\( ?[*&]) ", r"\1", text)
     return re.sub(r" ?:: ?", "::", text)

@@ -1,7 +1,7 @@
 """The shared language: frozen records with a schema version. Imports nothing else of ours."""
 
 from kernel_smith.records.base import SCHEMA_VERSION, Record, VersionedRecord, content_hash
-from kernel_smith.records.candidate import Candidate
+from kernel_smith.records.candidate import MAX_SOURCE, Candidate
 from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineSpeedup,
@@ -24,6 +24,7 @@ from kernel_smith.records.task import Admission, Precision, Task, Tolerance, Var
 from kernel_smith.records.verdict import MEANINGS, Meaning, Reason, Stage
 
 __all__ = [
+    "MAX_SOURCE",
     "MEANINGS",
     "SCHEMA_VERSION",
     "Accuracy",

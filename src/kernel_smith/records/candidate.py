@@ -6,12 +6,14 @@ from pydantic import Field
 
 from kernel_smith.records.base import VersionedRecord, content_hash
 
+MAX_SOURCE = 256 << 10
+
 
 class Candidate(VersionedRecord):
     """A Python file with `class ModelNew`, for one backend; identified by its content."""
 
     backend: str = "cpp"
-    source: str = Field(max_length=1_000_000)
+    source: str = Field(max_length=MAX_SOURCE)
     name: str = "candidate.py"
 
     @property

@@ -83,7 +83,8 @@ class WorstElement(Record):
 
 
 class ErrorBin(Record):
-    """How many elements had an error of at most `up_to` times the allowed one."""
+    """How many elements of the worst input set had an error of at most `up_to` times the allowed
+    one, and more than the bin before."""
 
     up_to: float | None = Field(description="null: beyond every bound, or not finite")
     elements: int

@@ -44,7 +44,7 @@ def _verdict(evaluation: Evaluation) -> str:
         assert evaluation.timing is not None
         speedup = evaluation.timing.speedup
         baseline = evaluation.timing.speedups[0].baseline
-        return f"ok: correct, {describe_speedup(speedup)} {baseline}."
+        return f"ok: correct, {describe_speedup(speedup, baseline)}."
     assert evaluation.reason is not None
     meaning = MEANINGS[evaluation.reason]
     detail = f"\n  {evaluation.message}" if evaluation.message else ""
@@ -54,14 +54,14 @@ def _verdict(evaluation: Evaluation) -> str:
     )
 
 
-def describe_speedup(speedup: Interval) -> str:
-    """`1.52x (95%: 1.49 to 1.55) as fast as`, or slower, or no different."""
-    shown = f"{speedup.value:.3g}x (95%: {speedup.low:.3g} to {speedup.high:.3g})"
-    if speedup.low > 1:
-        return f"{shown} as fast as, faster than"
-    if speedup.high < 1:
-        return f"{shown} as fast as, slower than"
-    return f"{shown} as fast as, not distinguishable from"
+def describe_speedup(speedup: Interval, baseline: str) -> str:
+    """`1.52x the speed of eager (95%: 1.49 to 1.55)`, and whether that is any different."""
+    shown = (
+        f"{speedup.value:.3g}x the speed of {baseline} "
+        f"(95%: {speedup.low:.3g} to {speedup.high:.3g})"
+    )
+    same = speedup.low <= 1 <= speedup.high
+    return f"{shown}, no difference shown" if same else shown
 
 
 def _accuracy(accuracy: Accuracy) -> str:
@@ -81,7 +81,7 @@ def _accuracy(accuracy: Accuracy) -> str:
             lower = item.up_to or lower
         lines.append("  error over allowed error: " + ", ".join(bins))
     if accuracy.deterministic is not None:
-        repeat = "bit for bit the same" if accuracy.deterministic else "close, but not the same bits"
+        repeat = "the same bits" if accuracy.deterministic else "close, but other bits"
         lines.append(f"  a repeated call gave {repeat}")
     return "\n".join(lines)
 
@@ -92,9 +92,8 @@ def _timing(timing: Timing) -> str:
         lines += _workload(workload)
     if len(timing.workloads) > 1:
         for overall in timing.speedups:
-            lines.append(
-                f"  geometric mean: {describe_speedup(overall.speedup)} {overall.baseline}"
-            )
+            shown = describe_speedup(overall.speedup, overall.baseline)
+            lines.append(f"  geometric mean: {shown}")
     return "\n".join(lines)
 
 
@@ -106,7 +105,7 @@ def _workload(workload: WorkloadTiming) -> list[str]:
     ]
     for item in workload.baselines:
         lines.append(
-            f"    {describe_speedup(item.speedup)} {item.baseline} "
+            f"    {describe_speedup(item.speedup, item.baseline)} "
             f"({seconds(item.seconds.p50)}, P99 {seconds(item.seconds.p99)})"
         )
     return lines

@@ -10,12 +10,13 @@ from kernel_smith.inline.literals import Literal, find_sources
 
 # Loading other code, starting processes, going round the C library: none of it is computing.
 _FORBIDDEN = frozenset(
-    "dlopen dlmopen dlsym dlvsym dladdr dl_iterate_phdr "
-    "fork vfork _Fork clone execve execv execvp execvpe execl execlp execle fexecve "
-    "system popen posix_spawn posix_spawnp ptrace syscall process_vm_readv process_vm_writev "
-    "kill tgkill socket connect mprotect pkey_mprotect sched_setaffinity "
-    "pthread_setaffinity_np setrlimit prlimit prctl personality memfd_create shm_open "
-    "setpriority nice".split()
+    {"dlopen", "dlmopen", "dlsym", "dlvsym", "dladdr", "dl_iterate_phdr"}
+    | {"fork", "vfork", "_Fork", "clone", "posix_spawn", "posix_spawnp", "system", "popen"}
+    | {"execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
+    | {"ptrace", "syscall", "process_vm_readv", "process_vm_writev", "kill", "tgkill"}
+    | {"socket", "connect", "mprotect", "pkey_mprotect", "memfd_create", "shm_open"}
+    | {"sched_setaffinity", "pthread_setaffinity_np", "setpriority", "nice"}
+    | {"setrlimit", "prlimit", "prctl", "personality"}
 )
 
 

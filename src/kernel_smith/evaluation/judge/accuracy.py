@@ -1,13 +1,14 @@
 """Is an output right? Judged against the fp64 oracle, relative to the reference's own error.
 
-An element may be off by `rtol * (|oracle| + scale)`, where `scale` is the output's root mean square.
-`rtol` is the larger of a floor for the dtype (what a differently ordered sum may cost) and a multiple
-of the reference's own error; a task that allows a coarser precision adds a multiple of the error
-that rounding inputs and parameters to that precision causes. No share of elements may be wrong.
+An element may be off by `rtol * (|oracle| + scale)`, where `scale` is the output's root mean
+square. `rtol` is the larger of a floor for the dtype (what a differently ordered sum may cost) and
+a multiple of the reference's own error; a task that allows a coarser precision adds a multiple of
+the error that rounding inputs and parameters to that precision causes. Not a single element may be
+wrong.
 
-Results that jump (integers, rounding, comparisons) may legitimately fall on either side of the jump.
-So where an element fails, the oracle is asked again on inputs a few units in the last place away,
-and any of its answers is accepted.
+Results that jump (integers, rounding, comparisons) may rightly fall on either side of the jump. So
+where an element fails, the oracle is asked again on inputs a few units in the last place away, and
+any of its answers is accepted.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _REFERENCE_FACTOR = 4.0
 _PRECISION_FACTOR = 4.0
 _MANTISSA = {Precision.TF32: 10, Precision.FP16: 10, Precision.BF16: 7}
 _DOWNGRADE_BITS = (10, 7)
+_TINY = torch.finfo(torch.float64).tiny
 _NUDGE = 4.0  # units in the last place
 _HISTOGRAM = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0)
 
@@ -45,6 +47,7 @@ class Expected:
     rtol: float
     reference_error: float
     has_oracle: bool
+    derived: bool  # is the tolerance ours, or the task author's?
 
 
 class Comparison(NamedTuple):
@@ -53,7 +56,7 @@ class Comparison(NamedTuple):
     reason: Reason | None
     error: float | None
     worst: WorstElement | None
-    histogram: tuple[ErrorBin, ...]
+    ratios: list[torch.Tensor]  # error over allowed error, per output and element
 
 
 def expect(
@@ -84,7 +87,9 @@ def expect(
             allowed.append(task.tolerance.atol + task.tolerance.rtol * want.abs())
         else:
             allowed.append(rtol * (want.abs() + scale_of(want)))
-    return Expected(native, exact, allowed, rtol, error, has_oracle)
+    allowed = [a if a is None else a.clamp_min_(_TINY) for a in allowed]
+    derived = task.tolerance is None
+    return Expected(native, exact, allowed, rtol, error, has_oracle, derived)
 
 
 def precision_rtol(reference: Reference, workload: Workload, inputs: InputSet) -> float:
@@ -117,27 +122,40 @@ def compare(
         _excess(answer, want, allowed)
         for answer, want, allowed in zip(got, expected.oracle, expected.allowed, strict=True)
     ]
-    if any(bool((ratio > 1).any()) for ratio in ratios):
+    if any(_largest(ratio) > 1 for ratio in ratios):
         ratios = _forgive_jumps(got, ratios, expected, reference, workload, inputs)
     worst_output = max(range(len(ratios)), key=lambda i: _largest(ratios[i]), default=0)
     error = max(
-        (relative_error(g, w) for g, w in zip(got, expected.oracle, strict=True)), default=0.0
+        (
+            _relative(ratio, expected, answer, want)
+            for ratio, answer, want in zip(ratios, got, expected.oracle, strict=True)
+        ),
+        default=0.0,
     )
-    histogram = _histogram(ratios)
     if not ratios or _largest(ratios[worst_output]) <= 1:
-        return Comparison(None, error, None, histogram)
+        return Comparison(None, error, None, ratios)
     worst = _worst_element(worst_output, ratios, got, expected, workload, inputs)
     reason = _name_failure(got[worst_output], error, reference, workload, inputs, expected)
-    return Comparison(reason, error if error < float("inf") else None, worst, histogram)
+    return Comparison(reason, error if error < float("inf") else None, worst, ratios)
+
+
+def _relative(
+    ratio: torch.Tensor, expected: Expected, got: torch.Tensor, want: torch.Tensor
+) -> float:
+    """The error relative to the scale; the derived tolerance has it in the ratio already."""
+    if expected.derived and got.is_floating_point():
+        return _largest(ratio) * expected.rtol
+    return relative_error(got, want)
 
 
 def _excess(got: torch.Tensor, want: torch.Tensor, allowed: torch.Tensor | None) -> torch.Tensor:
     """Error over allowed error, per element; at most 1 is right, not finite counts as infinite."""
     if allowed is None:
         return torch.where(got == want, 0.0, float("inf")).double()
-    answer = got.double()
-    ratio = (answer - want).abs() / allowed.clamp_min(torch.finfo(torch.float64).tiny)
-    same = (answer == want) | (answer.isnan() & want.isnan())
+    ratio = got.double().sub_(want).abs_().div_(allowed)
+    if _largest(ratio) <= 1:  # false for NaN
+        return ratio
+    same = (got == want) | (got.isnan() & want.isnan())
     return torch.where(same, 0.0, torch.where(ratio.isnan(), float("inf"), ratio))
 
 
@@ -213,7 +231,8 @@ def _worst_element(
     )
 
 
-def _histogram(ratios: list[torch.Tensor]) -> tuple[ErrorBin, ...]:
+def histogram(ratios: list[torch.Tensor]) -> tuple[ErrorBin, ...]:
+    """How many elements had which share of the allowed error."""
     if not ratios:
         return ()
     everything = torch.cat([ratio.flatten() for ratio in ratios])
@@ -234,8 +253,7 @@ def relative_error(got: torch.Tensor, want: torch.Tensor) -> float:
     difference = (got.double() - exact).abs()
     difference = torch.where(got.double() == exact, 0.0, difference)
     relative = difference / (exact.abs() + scale_of(exact)).clamp_min(1e-300)
-    largest = float(relative.nan_to_num(nan=float("inf")).max())
-    return largest
+    return float(relative.nan_to_num(nan=float("inf")).max())
 
 
 def scale_of(tensor: torch.Tensor) -> float:

@@ -6,16 +6,19 @@ zygote, get the task's own source, and are driven like candidates.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import Any
 
 from kernel_smith.errors import InternalError
-from kernel_smith.evaluation.judge.children import ChildFailed, Nursery, Place
+from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.children import Nursery, Place
 from kernel_smith.evaluation.judge.clock import capacity_for
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import Reference
 from kernel_smith.evaluation.judge.stock import Stock
-from kernel_smith.records import Baseline, Limits, Options, Task, Workload
+from kernel_smith.evaluation.judge.workshop import Workshop
+from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
 
 _ARENA_BYTES = 48 << 20
 _COMPILE_SECONDS = 600.0
@@ -28,7 +31,7 @@ class Prepared:
     stock: Stock
     seconds: float  # the reference's time per call, roughly
     described: dict[str, Any]  # what the reference's results look like
-    capacity: int
+    capacity: int  # the longest batch that shared memory is spent on
 
     @property
     def output_bytes(self) -> int:
@@ -41,6 +44,15 @@ class Bench:
         self.place = place
         self.reference = Reference(task)
         self._nursery = nursery
+        # A reference may itself call kernels: a verified one that is to be improved upon.
+        self._workshop = Workshop(
+            Candidate(source=task.source, name="task.py"),
+            ast.parse(task.source),
+            find_backend("cpp"),
+            nursery,
+            place,
+            Limits(),
+        )
         self._seeds = seeds
         self._stocks: dict[str, Stock] = {}
         self._prepared: dict[str, Prepared] = {}
@@ -68,27 +80,27 @@ class Bench:
             size = sum(t.nbytes for t in inputs[0].tensors) + sum(
                 t.nbytes for t in stock.author.expected.reference.tensors
             )
-            capacity = capacity_for(seconds, size, _ARENA_BYTES)
+            capacity = capacity_for(size, _ARENA_BYTES)
             self._prepared[workload.name] = Prepared(stock, seconds, batch.first, capacity)
         return self._prepared[workload.name]
 
-    def baselines(self, workload: Workload, options: Options) -> list[Participant]:
+    def baselines(self, workload: Workload, options: Options, capacity: int) -> list[Participant]:
         """The processes that play against a candidate on one workload, entered and warm."""
         prepared = self.prepare(workload)
         participants = []
         for name in options.baselines:
             participant = self._baseline(name)
-            self._enter(participant, workload, prepared.capacity)
+            self._enter(participant, workload, capacity)
             if name == "compile":
                 participant.bind([prepared.stock.author.inputs])
                 participant.run()
             participants.append(participant)
         return participants
 
-    def enter(self, participant: Participant, workload: Workload) -> Prepared:
-        """Let a participant construct its module and share memory for this workload."""
+    def enter(self, participant: Participant, workload: Workload, capacity: int) -> Prepared:
+        """Let a participant construct its module and share memory for `capacity` calls."""
         prepared = self.prepare(workload)
-        self._enter(participant, workload, prepared.capacity)
+        self._enter(participant, workload, capacity)
         return prepared
 
     def _enter(self, participant: Participant, workload: Workload, capacity: int) -> None:
@@ -98,7 +110,7 @@ class Bench:
             workload,
             [check.inputs for check in stock.checks],
             stock.author.expected.reference,
-            max(capacity, len(stock.checks) + 1),
+            capacity,
         )
 
     def _baseline(self, name: Baseline) -> Participant:
@@ -119,14 +131,20 @@ class Bench:
         )
         # torch.compile runs a C++ compiler and keeps a cache, so its process is not confined.
         child = self._nursery.start(
-            self.place, limits, confined=not compiled, shared_bytes=2 * _ARENA_BYTES
+            self.place,
+            limits,
+            readable=(self._workshop.armed,),
+            confined=not compiled,
+            trusted=True,
+            shared_bytes=2 * _ARENA_BYTES,
         )
+        child.provide = self._workshop.provide
         participant = Participant(name, child, limits)
         try:
             participant.load(self.task.source, "task.py", "Model", len(self.place.timed), compiled)
-        except ChildFailed as failure:
+        except BaseException:
             participant.close()
-            raise InternalError(f"baseline {name}: {failure.message}\n{failure.log}") from failure
+            raise
         return participant
 
     def redraw_one(self) -> bool:
@@ -136,3 +154,4 @@ class Bench:
         for participant in self._baselines.values():
             participant.close()
         self._baselines.clear()
+        self._workshop.close()

@@ -15,10 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.sandbox.confine import Policy, default_readable
@@ -34,8 +34,12 @@ _COMPILER_LOG = 64 << 10
 FailureKind = Literal["exception", "signature", "memory", "timeout", "died", "protocol"]
 
 
+class Interrupted(Exception):
+    """A trusted process failed, which is nobody's verdict. The evaluation is repeated."""
+
+
 class ChildFailed(Exception):
-    """A child process did not do what it was asked."""
+    """An untrusted process did not do what it was asked."""
 
     def __init__(self, kind: FailureKind, message: str, log: str = "") -> None:
         super().__init__(message)
@@ -63,8 +67,9 @@ class Place:
 class Nursery:
     """Owns the zygote; its children work below `folder`. A dead zygote is replaced."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cores: frozenset[int]) -> None:
         self.folder = folder
+        self._cores = cores
         self.folder.chmod(0o711)
         self._count = 0
         self._readable: tuple[Path, ...] | None = None
@@ -91,11 +96,17 @@ class Nursery:
         *,
         readable: tuple[Path, ...] = (),
         confined: bool = True,
+        trusted: bool = False,
         shared_bytes: int = 0,
     ) -> Child:
-        """Fork a child that runs candidates' or references' code."""
+        """Fork a child that runs a candidate's or (`trusted`) a reference's code.
+
+        Returns at once; the child makes itself ready while the judge does other things.
+        """
         policy = self._policy(limits, place.timed, readable, allow_exec=False)
-        return self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
+        child = self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
+        child.trusted = trusted
+        return child
 
     def run_program(
         self,
@@ -117,7 +128,8 @@ class Nursery:
                 policy, place, argv=argv, files=files, product=product, into=product_file.fileno()
             )
         try:
-            return child.wait(timeout), child.read_log(_COMPILER_LOG)
+            code = child.wait(timeout)
+            return code, child.read_log(_COMPILER_LOG)
         finally:
             child.close()
 
@@ -151,7 +163,7 @@ class Nursery:
         into: int | None = None,
     ) -> Child:
         job = {
-            "policy": _jsonable(asdict(policy)),
+            "policy": _jsonable(policy),
             "confined": confined,
             "shared_bytes": shared_bytes,
             "argv": list(argv),
@@ -189,8 +201,9 @@ class Nursery:
         environment = dict(os.environ)
         # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
         environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
+        module = "kernel_smith.evaluation.sandbox.zygote"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kernel_smith.evaluation.sandbox.zygote", str(far.fileno())],
+            [sys.executable, "-m", module, str(far.fileno()), *map(str, sorted(self._cores))],
             pass_fds=(far.fileno(),),
             stdin=subprocess.DEVNULL,
             env=environment,
@@ -225,17 +238,25 @@ class Child:
         self._log = log
         self._scratch = scratch
         self._exit: dict[str, Any] | None = None
-        self.provide: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-        self.pid = self._pidfd = -1
+        self._status_closed = False
+        self._pidfd = -1
+        self._cpu_clock = 0
+        self.pid = -1
+        self.trusted = False
         self.confinement = Confinement()
+        self.provide: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    def ready(self) -> None:
+        """Wait until the process is confined. Nothing of the candidate has run until then."""
+        if self.pid > 0:
+            return
         try:
-            self.pid = int(self._status.receive(_GRACE_SECONDS)["child"])
+            self.pid = int(self._status.receive(_START_SECONDS)["child"])
             self._pidfd = os.pidfd_open(self.pid)
-            report = self._channel.receive(_GRACE_SECONDS)
+            report = self._channel.receive(_START_SECONDS)
             self.confinement = Confinement(enforced=report["enforced"], missing=report["missing"])
         except (WireError, KeyError, OSError) as error:
-            self.close()
-            raise InternalError(f"a child process did not start: {error!r}") from error
+            raise Interrupted(f"a child process did not start: {error!r}") from error
         # The process-wide CPU clock of another process, as clock_getcpuclockid(3) computes it.
         self._cpu_clock = (~self.pid << 3) | 2
 
@@ -248,6 +269,7 @@ class Child:
 
     def post(self, op: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
         """Send a request without waiting for the answer."""
+        self.ready()
         try:
             self._channel.send({"op": op, **arguments}, fds)
         except WireClosed:
@@ -262,16 +284,16 @@ class Child:
             except WireTimeout:
                 log = self.read_log()
                 self.kill()
-                raise ChildFailed("timeout", f"no answer within {timeout:g} s", log) from None
+                raise self._failure("timeout", f"no answer within {timeout:g} s", log) from None
             except WireClosed:
                 self._raise_death(op)
             except WireError as error:
                 self.kill()
-                raise ChildFailed("protocol", str(error), self.read_log()) from None
+                raise self._failure("protocol", str(error), self.read_log()) from None
             if "need" in message and self.provide is not None:
                 self._channel.send(self.provide(message["need"]))
             elif "error" in message:
-                raise self._failure(message["error"])
+                raise self._reported(message["error"])
             else:
                 return message
 
@@ -281,26 +303,35 @@ class Child:
         self.post(op, fds=fds, **arguments)
         return self.answer(op, timeout)
 
-    def _failure(self, error: Any) -> ChildFailed:
+    def _failure(self, kind: FailureKind, message: str, log: str) -> Exception:
+        if self.trusted:
+            return Interrupted(f"a trusted process failed ({kind}): {message}\n{log}")
+        return ChildFailed(kind, message, log)
+
+    def _reported(self, error: Any) -> Exception:
+        """What the child says about its own failure."""
         if not isinstance(error, dict):
-            return ChildFailed("protocol", "malformed error report", self.read_log())
+            return self._failure("protocol", "malformed error report", self.read_log())
         kind: FailureKind = "exception"
         if error.get("kind") in ("signature", "memory"):
             kind = error["kind"]
         log = f"{error.get('traceback', '')}\n{self.read_log()}".strip()
-        return ChildFailed(kind, str(error.get("message", "")), log)
+        return self._failure(kind, str(error.get("message", "")), log)
 
-    def _raise_death(self, op: str) -> Any:
+    def _raise_death(self, op: str) -> NoReturn:
         report = self.exit_report()
         log = self.read_log()
-        if report.get("exceeded"):
-            raise ChildFailed("memory", str(report["exceeded"]), log)
         code = report.get("exited")
-        if isinstance(code, int) and code < 0:
-            with contextlib.suppress(ValueError):
-                name = signal.Signals(-code).name
-                raise ChildFailed("died", f"killed by {name} during {op}", log)
-        raise ChildFailed("died", f"exited with status {code} during {op}", log)
+        if not isinstance(code, int):
+            # No candidate can end its warden: something else did, or the zygote was killed.
+            raise Interrupted(f"a warden ended without a word during {op}")
+        if report.get("exceeded"):
+            raise self._failure("memory", str(report["exceeded"]), log)
+        ending = f"exited with status {code}"
+        if code < 0:
+            known = {member.value: member.name for member in signal.Signals}
+            ending = f"killed by {known.get(-code, f'signal {-code}')}"
+        raise self._failure("died", f"{ending} during {op}", log)
 
     def alive(self) -> bool:
         poller = select.poll()
@@ -318,6 +349,7 @@ class Child:
 
     def wait(self, timeout: float) -> int | None:
         """The exit status of a child that was started to run a program; None on timeout."""
+        self.ready()
         poller = select.poll()
         poller.register(self._status.fileno(), select.POLLIN)
         if not poller.poll(timeout * 1000):
@@ -332,13 +364,16 @@ class Child:
         return data.decode(errors="replace").strip()
 
     def kill(self) -> None:
-        if self._exit is None and self._pidfd >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            self.exit_report()
+        if self._exit is None and not self._status_closed:
+            with contextlib.suppress(Interrupted):
+                self.ready()
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                self.exit_report()
 
     def close(self) -> None:
         self.kill()
+        self._status_closed = True
         self._channel.close()
         self._status.close()
         for fd in (self._log, self._pidfd):
@@ -348,8 +383,9 @@ class Child:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _jsonable(policy: dict[str, Any]) -> dict[str, Any]:
-    policy["scratch"] = str(policy["scratch"])
-    policy["readable"] = [str(path) for path in policy["readable"]]
-    policy["cores"] = sorted(policy["cores"])
-    return policy
+def _jsonable(policy: Policy) -> dict[str, Any]:
+    fields = dict(vars(policy))
+    fields["scratch"] = str(policy.scratch)
+    fields["readable"] = [str(path) for path in policy.readable]
+    fields["cores"] = sorted(policy.cores)
+    return fields

@@ -1,9 +1,10 @@
 """The clock: wall time of batches, taken in the judge, for candidate and baselines in turn.
 
-A batch of k calls works on k input sets that its process has never seen, so no call can be skipped.
-The time per call is the slope between an empty batch and a full one: the round trip of an empty
-batch is measured in the reference's process, whose word can be trusted, and subtracted for everyone.
-(Were it taken from the candidate's own short batches, a candidate could slow those down on purpose.)
+A batch of k calls works on k input sets that its process has never seen, so no call can be
+skipped. The time per call is the slope between an empty batch and a full one: the round trip of an
+empty batch is measured in the reference's process, whose word can be trusted, and subtracted for
+everyone. (Were it taken from the candidate's own short batches, a candidate could slow those down
+on purpose.)
 
 Participants alternate in random order on the same cores. Each round gives one ratio per baseline;
 sampling stops when their interval is tight enough, or the budget is spent.
@@ -27,6 +28,7 @@ from kernel_smith.records import Sampling
 _BATCH_SECONDS = 2e-3
 _SHORTEST_SECONDS = 5e-4
 _LONGEST_SECONDS = 0.1
+_MOST_CALLS = 512
 _EMPTY_BATCHES = 9
 _ROUNDS_BETWEEN_LOOKS = 5
 _WARM_UP_ROUNDS = 2
@@ -63,10 +65,9 @@ def batch_length(reference_seconds: float, candidate_seconds: float, capacity: i
     return max(1, min(math.ceil(wanted), math.floor(affordable), capacity))
 
 
-def capacity_for(reference_seconds: float, bytes_per_call: int, budget: int) -> int:
-    """How many calls the arenas must hold so that a much faster candidate can still be timed."""
-    wanted = math.ceil(4 * _BATCH_SECONDS / max(reference_seconds, 1e-7))
-    return max(1, min(wanted, 512, budget // max(bytes_per_call, 1)))
+def capacity_for(bytes_per_call: int, budget: int) -> int:
+    """The longest batch whose inputs and outputs fit into `budget` bytes of shared memory."""
+    return max(1, min(_MOST_CALLS, budget // max(bytes_per_call, 1)))
 
 
 def measure(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from kernel_smith.evaluation.judge.accuracy import Comparison, Expected, compare, expect, scale_of
+from kernel_smith.evaluation.judge.accuracy import (
+    Comparison,
+    Expected,
+    compare,
+    expect,
+    histogram,
+    scale_of,
+)
 from kernel_smith.evaluation.judge.description import check_description
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.stock import Stock
-from kernel_smith.records import Accuracy, ErrorBin, Reason
+from kernel_smith.records import Accuracy, Reason
 
 _SAMPLED_ELEMENTS = 65536  # per batch and output
 
@@ -52,10 +58,24 @@ def check_workload(candidate: Participant, stock: Stock, described: dict[str, An
         candidate_error=max(c.error or 0.0 for c in comparisons),
         reference_error=max(c.expected.reference_error for c in checks),
         allowed_error=stock.rtol,
-        histogram=_sum_histograms([c.histogram for c in comparisons]),
+        histogram=histogram(max(comparisons, key=lambda c: c.error or 0.0).ratios),
         deterministic=all(torch.equal(a, b) for a, b in pairs),
     )
     return Checked(accuracy, max(batch.windows.run_wall / len(checks), 1e-7))
+
+
+def answers_right(candidate: Participant, stock: Stock, described: dict[str, Any]) -> bool:
+    """Is one call on the author's inputs right? For the test of whether kernels matter."""
+    check = stock.author
+    candidate.bind([check.inputs])
+    batch = candidate.run()
+    try:
+        _check_descriptions(batch, described)
+    except Rejected:
+        return False
+    got = candidate.outputs(0)
+    comparison = compare(got, check.expected, stock.reference, stock.workload, check.inputs)
+    return comparison.reason is None
 
 
 def _check_descriptions(batch: Batch, described: dict[str, Any]) -> None:
@@ -86,7 +106,7 @@ def _rejection(comparison: Comparison, expected: Expected) -> Rejected:
         candidate_error=comparison.error,
         reference_error=expected.reference_error,
         allowed_error=expected.rtol,
-        histogram=comparison.histogram,
+        histogram=histogram(comparison.ratios),
     )
     return Rejected(comparison.reason, message, worst=worst, accuracy=accuracy)
 
@@ -163,10 +183,3 @@ class TimedVerifier:
         comparison = compare(got, expected, stock.reference, stock.workload, inputs)
         if comparison.reason is not None:
             raise _rejection(comparison, expected)
-
-
-def _sum_histograms(histograms: Sequence[tuple[ErrorBin, ...]]) -> tuple[ErrorBin, ...]:
-    return tuple(
-        ErrorBin(up_to=column[0].up_to, elements=sum(b.elements for b in column))
-        for column in zip(*histograms, strict=True)
-    )

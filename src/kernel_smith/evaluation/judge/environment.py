@@ -47,7 +47,7 @@ def processor_name() -> str:
             fields.setdefault(key.strip(), value.strip())
     arm = f"ARM implementer {fields.get('CPU implementer')} part {fields.get('CPU part')}"
     name = fields.get("model name") or (arm if "CPU part" in fields else platform.processor())
-    return f"{name or 'unknown'}, {len(os.sched_getaffinity(0))} cores"
+    return f"{name or 'unknown'}, {os.cpu_count()} cores"
 
 
 @functools.cache

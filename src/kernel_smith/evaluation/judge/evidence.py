@@ -47,7 +47,7 @@ class Profile:
         """Profile the workload that the candidate has just been timed on."""
         if self._sampler is None:
             return ()
-        sets = list(islice(stock.timing_sets(), self._candidate.capacity))[:_PROFILE_CALLS]
+        sets = list(islice(stock.timing_sets(), min(self._candidate.capacity, _PROFILE_CALLS)))
         deadline = time.monotonic() + _PROFILE_SECONDS
         while True:
             self._candidate.bind(sets)

@@ -17,12 +17,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.admission import admit
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.children import ChildFailed, Nursery, Place
+from kernel_smith.evaluation.judge.children import ChildFailed, Interrupted, Nursery, Place
 from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
-from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier, check_workload
+from kernel_smith.evaluation.judge.correctness import (
+    Checked,
+    TimedVerifier,
+    answers_right,
+    check_workload,
+)
 from kernel_smith.evaluation.judge.environment import describe_machine, store_bytes_per_second
 from kernel_smith.evaluation.judge.evidence import Profile, summarise
 from kernel_smith.evaluation.judge.integrity import (
@@ -49,6 +55,8 @@ from kernel_smith.records import (
 )
 
 _BENCHES_KEPT = 3
+_ATTEMPTS = 3
+_SHARED_BYTES = 256 << 20
 _CANDIDATE = "candidate"
 
 Progress = Callable[[str], None]
@@ -59,18 +67,23 @@ class Judge:
 
     def __init__(self, folder: Path, cores: tuple[int, ...] | None = None) -> None:
         self.place = Place.choose(cores)
-        self.nursery = Nursery(folder)
+        self.nursery = Nursery(folder, self.place.timed | self.place.judge)
         self._benches: OrderedDict[tuple[str, int], Bench] = OrderedDict()
 
     def evaluate(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress
     ) -> Evaluation:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
-        session = _Session(self, task, candidate, options, progress)
-        try:
-            return session.run()
-        finally:
-            session.close()
+        problems: list[str] = []
+        for _ in range(_ATTEMPTS):
+            session = _Session(self, task, candidate, options, progress)
+            try:
+                return session.run()
+            except Interrupted as interrupted:
+                problems.append(str(interrupted))
+            finally:
+                session.close()
+        raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
     def bench(self, task: Task, options: Options) -> Bench:
         """The task made ready; admitted on first use."""
@@ -114,7 +127,8 @@ class _Session:
         self._seconds: dict[str, float] = {}
         self._notes: list[str] = []
         self._confinement = Confinement()
-        self._participant: Participant | None = None
+        self._armed: Participant | None = None
+        self._disarmed: Participant | None = None
         self._workshop: Workshop | None = None
 
     def run(self) -> Evaluation:
@@ -132,8 +146,12 @@ class _Session:
             return self._record(reason=rejected.reason, rejected=rejected)
 
     def _judge_running(self, bench: Bench) -> Evaluation:
-        with self._step("load"):
-            candidate = self._load()
+        candidate = self._armed
+        assert candidate is not None
+        with self._step("load"), self._explaining(loading=True):
+            candidate.child.ready()
+            self._confinement = candidate.child.confinement
+            self._load(candidate)
         with self._step("correctness"):
             checked = self._check(bench, candidate)
         with self._step("kernels"):
@@ -166,53 +184,43 @@ class _Session:
         return ast.parse(self._candidate.source)
 
     def _compile(self, tree: ast.Module) -> None:
-        self._workshop = Workshop(
-            self._candidate,
-            tree,
-            self._backend,
-            self._judge.nursery,
+        """Build the kernels, while the processes that will load them make themselves ready."""
+        judge, limits = self._judge, self._options.limits
+        workshop = Workshop(
+            self._candidate, tree, self._backend, judge.nursery, judge.place, limits
+        )
+        self._workshop = workshop
+        self._armed = self._launch(workshop.armed, workshop.provide)
+        self._disarmed = self._launch(
+            workshop.disarmed, lambda need: workshop.provide(need, disarmed=True)
+        )
+        workshop.build_ahead()
+
+    def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
+        child = self._judge.nursery.start(
             self._judge.place,
             self._options.limits,
+            readable=(objects,),
+            shared_bytes=_SHARED_BYTES,
         )
-        self._workshop.build_ahead()
+        child.provide = provide
+        return Participant(_CANDIDATE, child, self._options.limits)
+
+    def _load(self, participant: Participant) -> None:
+        candidate, threads = self._candidate, len(self._judge.place.timed)
+        participant.load(candidate.source, candidate.name, "ModelNew", threads, False)
 
     def _workshop_folder(self) -> str:
         assert self._workshop is not None
         return str(self._workshop.armed)
-
-    def _start(self, *, disarmed: bool) -> Participant:
-        workshop = self._workshop
-        assert workshop is not None
-        child = self._judge.nursery.start(
-            self._judge.place,
-            self._options.limits,
-            readable=(workshop.disarmed if disarmed else workshop.armed,),
-            shared_bytes=256 << 20,
-        )
-        child.provide = lambda need: workshop.provide(need, disarmed=disarmed)
-        participant = Participant(_CANDIDATE, child, self._options.limits)
-        threads = len(self._judge.place.timed)
-        try:
-            participant.load(
-                self._candidate.source, self._candidate.name, "ModelNew", threads, False
-            )
-        except BaseException:
-            participant.close()
-            raise
-        return participant
-
-    def _load(self) -> Participant:
-        with self._explaining(loading=True):
-            self._participant = self._start(disarmed=False)
-        self._confinement = self._participant.child.confinement
-        return self._participant
 
     def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
         checked = {}
         for workload in self._task.workloads:
             self._progress(f"checking {workload.name}")
             with self._explaining(loading=True):
-                prepared = bench.enter(candidate, workload)
+                stock = bench.prepare(workload).stock
+                prepared = bench.enter(candidate, workload, stock.calls_to_check)
             with self._explaining(loading=False):
                 checked[workload.name] = check_workload(
                     candidate, prepared.stock, prepared.described
@@ -236,19 +244,18 @@ class _Session:
         if not workshop.can_disarm:
             self._notes.append("the no-op replay is not available on this processor")
             return
+        participant = self._disarmed
+        assert participant is not None
         workload = min(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
         try:
-            participant = self._start(disarmed=True)
+            self._load(participant)
+            prepared = bench.enter(participant, workload, 1)
+            still_right = answers_right(participant, prepared.stock, prepared.described)
         except ChildFailed:
-            return
-        try:
-            prepared = bench.enter(participant, workload)
-            check_workload(participant, prepared.stock, prepared.described)
-        except (ChildFailed, Rejected):
-            return
-        finally:
-            participant.close()
-        raise Rejected(Reason.DECOY_KERNEL)
+            still_right = False
+        participant.close()
+        if still_right:
+            raise Rejected(Reason.DECOY_KERNEL)
 
     def _measure(
         self,
@@ -272,16 +279,18 @@ class _Session:
     def _measure_workload(
         self, bench: Bench, candidate: Participant, workload: Workload, seconds: float
     ) -> Measurement:
+        prepared = bench.prepare(workload)
+        length = batch_length(prepared.seconds, seconds, prepared.capacity)
         with self._explaining(loading=False):
-            prepared = bench.enter(candidate, workload)
-        baselines = bench.baselines(workload, self._options)
+            bench.enter(candidate, workload, length)
+        baselines = bench.baselines(workload, self._options, length)
         verifier = TimedVerifier(candidate, baselines[0], prepared.stock, prepared.described)
         with self._explaining(loading=False):
             measurement = measure(
                 candidate,
                 baselines,
                 prepared.stock.timing_sets(),
-                batch_length(prepared.seconds, seconds, prepared.capacity),
+                length,
                 self._options.sampling,
                 verifier,
             )
@@ -334,8 +343,9 @@ class _Session:
         )
 
     def close(self) -> None:
-        if self._participant is not None:
-            self._participant.close()
+        for participant in (self._armed, self._disarmed):
+            if participant is not None:
+                participant.close()
         if self._workshop is not None:
             self._workshop.close()
 

@@ -62,6 +62,11 @@ class Stock:
         self.mixes = self._mixing_works()
 
     @property
+    def calls_to_check(self) -> int:
+        """All check sets, and one of them a second time."""
+        return len(self.checks) + 1
+
+    @property
     def author(self) -> CheckSet:
         return self.checks[0]
 
@@ -149,6 +154,8 @@ class Stock:
             return False
         if left.template != right.template:
             return False
+        if all(_mixable_dimension(t) is None for t in left.tensors):
+            return False
         try:
             answers = self.reference.call(self.workload, self._mix(left, right)).tensors
         except (RuntimeError, ValueError, IndexError):
@@ -156,13 +163,21 @@ class Stock:
         return all(bool(t.isfinite().all()) for t in answers if t.is_floating_point())
 
 
+def _mixable_dimension(tensor: torch.Tensor) -> int | None:
+    """The first dimension of at least two rows. Integers may be indices or offsets: left alone."""
+    if not tensor.is_floating_point():
+        return None
+    return next((d for d, size in enumerate(tensor.shape) if size > 1), None)
+
+
 def _mix_rows(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Between a quarter and three quarters of the first dimension come from `right`."""
-    rows = left.shape[0] if left.dim() else 0
-    if not left.is_floating_point() or rows < 2:
+    """Between a quarter and three quarters of the rows come from `right`."""
+    dimension = _mixable_dimension(left)
+    if dimension is None:
         return left
-    mixed = left.clone()
+    rows = left.shape[dimension]
     count = max(1, int(rows * _system_random.uniform(0.25, 0.75)))
     start = _system_random.randrange(rows - count + 1)
-    mixed[start : start + count] = right[start : start + count]
+    mixed = left.clone()
+    mixed.narrow(dimension, start, count).copy_(right.narrow(dimension, start, count))
     return mixed

@@ -1,8 +1,8 @@
 """Compiles one candidate's kernels, in a sandbox of their own, outside the candidate's process.
 
-Objects come from a content-addressed cache that only the judge writes. The candidate gets a private,
-read-only folder with copies of its own objects and nothing else. A second folder holds the same
-objects disarmed: every kernel returns at once.
+Objects come from a content-addressed cache that only the judge writes. The candidate gets a
+private, read-only folder with copies of its own objects and nothing else. A second folder holds the
+same objects disarmed: every kernel returns at once.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ def unflatten(template: Any, tensors: list[torch.Tensor]) -> Any:
 
 
 def flatten_result(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """Like `flatten`, for what forward returned: numbers become tensors, so that they are checked.
+    """Like `flatten`, for what forward returned: numbers become tensors, so they are checked.
 
-    Anything that is not an exact tensor is named instead of taken: a subclass may compute when read.
+    What is not an exact tensor is named instead of taken: a subclass may compute when read.
     """
     kind = type(value)
     if kind is torch.Tensor or kind is torch.nn.Parameter:

@@ -8,7 +8,7 @@ and forks on request. Each request makes two processes:
                  └── child (confined: runs one candidate, one reference, or one compiler)
 
 The warden dies with the zygote and the child with the warden, so killing any of them leaves nothing
-behind. Run as `python -m kernel_smith.evaluation.sandbox.zygote FD`.
+behind. Run as `python -m kernel_smith.evaluation.sandbox.zygote FD CORE...`.
 """
 
 from __future__ import annotations
@@ -81,14 +81,13 @@ def serve(control: Channel) -> None:
             request, fds = control.receive_with_fds()
         except WireClosed:
             return
-        pid = os.fork()
-        if pid == 0:
+        control.send({"received": True})
+        if os.fork() == 0:
             control.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _run_warden(Job.from_json(request), *fds)
         for fd in fds:
             os.close(fd)
-        control.send({"warden": pid})
 
 
 def _run_warden(
@@ -205,6 +204,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Forking overlaps with the judge's own work, so it may use every core that is ours.
+    os.sched_setaffinity(0, {int(core) for core in sys.argv[2:]})
     _warm_up()
     control = Channel.from_fd(int(sys.argv[1]))
     control.send({"ready": os.getpid()})

@@ -21,7 +21,7 @@ OUT_OF_MEMORY = "first to go when memory runs out"
 DATA = "memory limit"
 PROCESSES = "process limit"
 
-_LIMITED_PER_NAMESPACE_SINCE = (5, 14)
+_COUNTED_PER_NAMESPACE_SINCE = (5, 14)
 
 
 def go_first_when_memory_runs_out(ledger: Ledger) -> None:
@@ -76,10 +76,11 @@ def _data_bytes() -> int:
 
 def _allowed_tasks(wanted: int, identity: Identity) -> int:
     """The kernel counts all tasks of a user; those that are not ours come on top."""
-    alone = identity.exclusive or (
-        namespaces.entered(namespaces.USER) and _kernel_version() >= _LIMITED_PER_NAMESPACE_SINCE
-    )
-    return wanted if alone else wanted + _tasks_of(identity.uid)
+    if identity.exclusive:
+        return wanted
+    if namespaces.entered(namespaces.USER) and _kernel_version() >= _COUNTED_PER_NAMESPACE_SINCE:
+        return wanted + 1  # the warden
+    return wanted + _tasks_of(identity.uid)
 
 
 def _kernel_version() -> tuple[int, ...]:

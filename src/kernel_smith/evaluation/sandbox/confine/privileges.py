@@ -68,17 +68,18 @@ def drop(ledger: Ledger, identity: Identity, *, keep_search: bool, across_exec: 
     `across_exec` programs that are executed have it as well.
     """
     was_root = os.geteuid() == 0
+    kept = 1 << _DAC_READ_SEARCH if was_root and keep_search else 0
+    inherited = kept if across_exec else 0
     ledger.attempt(
         BOUNDING_SET,
-        _clear_bounding_set,
+        lambda: _reduce_bounding_set(inherited),
         otherwise="programs with file capabilities are stopped by no-new-privileges alone",
     )
     if was_root:
         _become(ledger, identity)
-    kept = 1 << _DAC_READ_SEARCH if was_root and keep_search else 0
     ledger.attempt(
         CAPABILITIES,
-        lambda: _reduce_capabilities(kept, inheritable=across_exec),
+        lambda: _reduce_capabilities(kept, inherited),
         otherwise="the process keeps the capabilities it was started with",
     )
     ledger.attempt(
@@ -106,8 +107,10 @@ def _change_user(identity: Identity) -> None:
         kernel.prctl(_PR_SET_KEEPCAPS, 0)
 
 
-def _clear_bounding_set() -> None:
+def _reduce_bounding_set(kept: int) -> None:
     for capability in range(64):
+        if kept >> capability & 1:
+            continue
         try:
             kernel.prctl(_PR_CAPBSET_DROP, capability)
         except OSError as refusal:
@@ -116,9 +119,8 @@ def _clear_bounding_set() -> None:
             raise
 
 
-def _reduce_capabilities(kept: int, *, inheritable: bool) -> None:
+def _reduce_capabilities(kept: int, inherited: int) -> None:
     kernel.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
-    inherited = kept if inheritable else 0
     header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
     kernel.call("capset", header, struct.pack("<6I", kept, kept, inherited, 0, 0, 0))
     if inherited:
