@@ -17,6 +17,7 @@ from kernel_smith.records import (
     Baseline,
     Candidate,
     Evaluation,
+    Limits,
     Options,
     Sampling,
     Stage,
@@ -26,6 +27,7 @@ from kernel_smith.records.prose import render
 from kernel_smith.tasks import find_task
 
 _NEGATIVE = 1
+_BUILD_LIMITS = Limits(load_seconds=600, scratch_bytes=1 << 30, processes=256)
 
 
 def evaluate(
@@ -53,6 +55,12 @@ def evaluate(
         list[Admission] | None,
         typer.Option(help="Accept a task in spite of this finding. May be repeated."),
     ] = None,
+    allow_build: Annotated[
+        bool,
+        typer.Option(
+            "--allow-build", help="Let the candidate start compilers itself (load_inline)."
+        ),
+    ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
     ] = False,
@@ -70,6 +78,8 @@ def evaluate(
         seeds=seeds,
         baselines=_baselines(baseline),
         admit=tuple(admit or ()),
+        allow_build=allow_build,
+        limits=_BUILD_LIMITS if allow_build else Limits(),
         sampling=Sampling(target=target, max_seconds=max_seconds),
         cores=_cores(cores),
     )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from kernel_smith.records.base import Record, VersionedRecord
 from kernel_smith.records.verdict import MEANINGS, Reason, Stage
+
+
+def _spell_out(value: Any) -> Any:
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+
+
+# JSON has no numbers for these; as words they survive the way to a file and back.
+Element = Annotated[float | Literal["nan", "inf", "-inf"], BeforeValidator(_spell_out)]
 
 
 class Interval(Record):
@@ -77,9 +86,9 @@ class WorstElement(Record):
     inputs: str = Field(description="which inputs: 'author' or a variant such as 'large'")
     output: int = Field(description="which output, counted from 0")
     index: tuple[int, ...]
-    got: float
-    expected: float
-    allowed: float = Field(description="largest absolute error accepted for this element")
+    got: Element
+    expected: Element
+    allowed: Element = Field(description="largest absolute error accepted for this element")
 
 
 class ErrorBin(Record):

@@ -39,6 +39,10 @@ class Options(Record):
     seeds: int = Field(default=3, ge=1, description="secret seeds per workload")
     baselines: tuple[Baseline, ...] = Field(default=("eager",), min_length=1)
     screen: bool = Field(default=True, description="False: rely on the run-time defences alone")
+    allow_build: bool = Field(
+        default=False,
+        description="may the candidate's process start compilers itself (load_inline)?",
+    )
     admit: tuple[Admission, ...] = ()
     sampling: Sampling = Sampling()
     limits: Limits = Limits()

@@ -97,13 +97,14 @@ class Nursery:
         readable: tuple[Path, ...] = (),
         confined: bool = True,
         trusted: bool = False,
+        allow_exec: bool = False,
         shared_bytes: int = 0,
     ) -> Child:
         """Fork a child that runs a candidate's or (`trusted`) a reference's code.
 
         Returns at once; the child makes itself ready while the judge does other things.
         """
-        policy = self._policy(limits, place.timed, readable, allow_exec=False)
+        policy = self._policy(limits, place.timed, readable, allow_exec=allow_exec)
         child = self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
         child.trusted = trusted
         return child
@@ -236,7 +237,7 @@ class Child:
         self._channel = channel
         self._status = status
         self._log = log
-        self._scratch = scratch
+        self.scratch = scratch
         self._exit: dict[str, Any] | None = None
         self._status_closed = False
         self._pidfd = -1
@@ -380,7 +381,7 @@ class Child:
             with contextlib.suppress(OSError):
                 os.close(fd)
         self._log = self._pidfd = -1
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 def _jsonable(policy: Policy) -> dict[str, Any]:

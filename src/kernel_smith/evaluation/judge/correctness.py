@@ -99,8 +99,8 @@ def _rejection(comparison: Comparison, expected: Expected) -> Rejected:
     if worst is not None:
         message = (
             f"workload {worst.workload}, {worst.inputs} inputs, output {worst.output} at "
-            f"{list(worst.index)}: got {worst.got:.6g}, expected {worst.expected:.6g} "
-            f"+- {worst.allowed:.2g}"
+            f"{list(worst.index)}: got {float(worst.got):.6g}, "
+            f"expected {float(worst.expected):.6g} +- {float(worst.allowed):.2g}"
         )
     accuracy = Accuracy(
         candidate_error=comparison.error,

@@ -33,8 +33,9 @@ class Profile:
     """Samples where the candidate's process executes, in batches that it cannot tell from timed
     ones. They are not timed: sampling would slow the candidate and not the reference."""
 
-    def __init__(self, candidate: Participant, place: Place) -> None:
+    def __init__(self, candidate: Participant, place: Place, objects: str) -> None:
         self._candidate = candidate
+        self._authored = (f"{objects}/", f"{candidate.child.scratch}/")
         self._pointers: list[int] = []
         self._sampler: Sampler | None = None
         self.unavailable: str | None = None
@@ -43,7 +44,7 @@ class Profile:
         except SamplerUnavailable as error:
             self.unavailable = str(error)
 
-    def sample(self, stock: Stock, authored_folder: str) -> tuple[KernelShare, ...]:
+    def sample(self, stock: Stock) -> tuple[KernelShare, ...]:
         """Profile the workload that the candidate has just been timed on."""
         if self._sampler is None:
             return ()
@@ -56,15 +57,15 @@ class Profile:
                 break
         pointers = self._sampler.drain()
         self._pointers += pointers
-        return self._attribute(pointers, authored_folder)
+        return self._attribute(pointers)
 
-    def kernels(self, authored_folder: str) -> tuple[KernelShare, ...]:
+    def kernels(self) -> tuple[KernelShare, ...]:
         """Shares over all workloads."""
-        return self._attribute(self._pointers, authored_folder)
+        return self._attribute(self._pointers)
 
-    def _attribute(self, pointers: list[int], folder: str) -> tuple[KernelShare, ...]:
+    def _attribute(self, pointers: list[int]) -> tuple[KernelShare, ...]:
         maps = read_maps(self._candidate.child.pid)
-        return attribute(pointers, maps, lambda path: path.startswith(folder + "/"))
+        return attribute(pointers, maps, lambda path: path.startswith(self._authored))
 
     def close(self) -> None:
         if self._sampler is not None:

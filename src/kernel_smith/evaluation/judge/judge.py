@@ -156,10 +156,10 @@ class _Session:
             checked = self._check(bench, candidate)
         with self._step("kernels"):
             self._check_kernels_matter(bench)
-        profile = Profile(candidate, self._judge.place)
+        profile = Profile(candidate, self._judge.place, self._workshop_folder())
         with contextlib.closing(profile), exclusive(self._judge.place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
-            kernels = profile.kernels(self._workshop_folder())
+            kernels = profile.kernels()
         if profile.unavailable:
             self._notes.append(f"no time shares by module: {profile.unavailable}")
         timing, reason = summarise(
@@ -201,6 +201,7 @@ class _Session:
             self._judge.place,
             self._options.limits,
             readable=(objects,),
+            allow_exec=self._options.allow_build,
             shared_bytes=_SHARED_BYTES,
         )
         child.provide = provide
@@ -240,7 +241,8 @@ class _Session:
         workshop = self._workshop
         assert workshop is not None
         if not workshop.has_kernels:
-            raise Rejected(Reason.NO_AUTHORED_KERNEL)
+            self._accept_own_build()
+            return
         if not workshop.can_disarm:
             self._notes.append("the no-op replay is not available on this processor")
             return
@@ -257,6 +259,15 @@ class _Session:
         if still_right:
             raise Rejected(Reason.DECOY_KERNEL)
 
+    def _accept_own_build(self) -> None:
+        """Objects that the candidate's process built itself, where that was allowed."""
+        assert self._armed is not None
+        if not self._options.allow_build or not self._armed.maps_own_files():
+            raise Rejected(Reason.NO_AUTHORED_KERNEL)
+        self._notes.append(
+            "kernels were built by the candidate's own process: whether they matter was not tested"
+        )
+
     def _measure(
         self,
         bench: Bench,
@@ -271,7 +282,7 @@ class _Session:
             measured = self._measure_workload(bench, candidate, workload, seconds)
             measurements[workload.name] = measured
             per_call = measured.samples[_CANDIDATE].seconds
-            shares = profile.sample(bench.prepare(workload).stock, self._workshop_folder())
+            shares = profile.sample(bench.prepare(workload).stock)
             if not self._task.library_calls:
                 check_library_time(shares, sorted(per_call)[len(per_call) // 2])
         return measurements

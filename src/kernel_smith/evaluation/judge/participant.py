@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from kernel_smith.evaluation.judge.children import Child, ChildFailed
+from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.sandbox.arena import Arena, Layout, Slot, contiguous_stride
 from kernel_smith.records import Limits, Workload
@@ -30,8 +31,7 @@ class Windows:
 
     run_wall: float
     run_cpu: float
-    service_wall: float  # looking up arguments and copying results: the same for everyone
-    service_cpu: float
+    service_cpu: float  # looking up arguments and copying results: the same for everyone
     idle_cpu: float  # while nobody asked for anything
 
 
@@ -68,7 +68,7 @@ class Participant:
         self._bound: list[InputSet] = []
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
-        self._bind_wall = self._bind_cpu = 0.0
+        self._bind_cpu = 0.0
         self.redrawn = 0
 
     def load(self, source: str, name: str, entry: str, threads: int, compiled: bool) -> None:
@@ -147,7 +147,7 @@ class Participant:
                 self._inputs.view(slot).copy_(tensor)
             self._input_slots.append(slots)
             calls.append([inputs.template, [slot.to_json() for slot in slots]])
-        before, before_cpu = time.perf_counter(), self._note_idle()
+        before_cpu = self._note_idle()
         self.child.ask(
             "bind",
             self.limits.load_seconds,
@@ -156,7 +156,7 @@ class Participant:
             check=check_signature,
         )
         self._last_cpu = self.child.cpu_seconds()
-        self._bind_wall, self._bind_cpu = time.perf_counter() - before, self._last_cpu - before_cpu
+        self._bind_cpu = self._last_cpu - before_cpu
 
     def _note_idle(self) -> float:
         """Add up what the process used since the last answer: nothing, if it is honest."""
@@ -189,11 +189,10 @@ class Participant:
             raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
         slots = [[slot.to_json() for slot in row] for row in self._output_slots[:count]]
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
-        collected, collected_cpu = time.perf_counter(), self.child.cpu_seconds()
+        collected_cpu = self.child.cpu_seconds()
         windows = Windows(
             run_wall=finished - before,
             run_cpu=finished_cpu - before_cpu,
-            service_wall=collected - finished + self._bind_wall,
             service_cpu=collected_cpu - finished_cpu + self._bind_cpu,
             idle_cpu=self._idle_cpu,
         )
@@ -229,6 +228,11 @@ class Participant:
             _same_bits(self._inputs.view(slot), self._parameters[name])
             for name, slot in self._parameter_slots.items()
         )
+
+    def maps_own_files(self) -> bool:
+        """Has the process loaded code from its scratch folder?"""
+        maps = read_maps(self.child.pid).splitlines()
+        return any(str(self.child.scratch) in row and "x" in row.split()[1] for row in maps)
 
     def _leave(self) -> None:
         for arena in (self._inputs, self._outputs):

@@ -1,0 +1,43 @@
+# Everything a newcomer needs: `make demo` and `make test` set up their own environment.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: env demo test lint lock clean
+
+env: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' || \
+	  { echo "error: $(PYTHON) is $$($(PYTHON) --version 2>&1), expected Python 3.11 or 3.12"; \
+	    echo "hint: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 2; }
+	@command -v $${CXX:-g++} >/dev/null || command -v clang++ >/dev/null || \
+	  { echo "error: no C++ compiler found"; echo "hint: apt-get install g++"; exit 3; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+demo: env
+	$(BIN)/kernel-smith doctor
+	$(BIN)/kernel-smith evaluate row_softmax examples/row_softmax.py
+
+test: env lint
+	$(BIN)/python -m pytest
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m kernel_smith.records.schema_files --check
+
+# Write down the versions of a working environment. torch comes without its local version label.
+lock: env
+	$(BIN)/python -m pip freeze --all --exclude-editable | sed 's/+cpu$$//' | \
+	  grep -v -i -E '^(pip|ninja)==' > requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

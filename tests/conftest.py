@@ -1,0 +1,111 @@
+"""What many tests share: quick options, small tasks with right and wrong programs, and a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records import Options, Sampling, Task
+from kernel_smith.tasks import read_task
+
+# How long an example takes says nothing on a machine that also compiles and measures.
+settings.register_profile("kernel-smith", deadline=None)
+settings.load_profile("kernel-smith")
+
+SHIFTED_RELU = """
+import torch
+
+TASK = {"variants": ["large"]}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+"""
+
+HONEST = '''
+import torch
+
+from kernel_smith.inline import cpp
+
+SOURCE = r"""
+#include <cstdint>
+
+extern "C" void shifted_relu(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] > 0 ? x[i] : 0) + 1;
+}
+"""
+
+kernels = cpp(SOURCE)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.shifted_relu(x, y, x.numel())
+        return y
+'''
+
+WriteTask = Callable[..., Task]
+
+
+@pytest.fixture
+def quick() -> Options:
+    """As little measuring as possible, and no verdict on how quiet the machine is."""
+    sampling = Sampling(target=10.0, unstable_above=1e9, min_rounds=3, max_rounds=4, max_seconds=5)
+    return Options(seeds=2, sampling=sampling)
+
+
+@pytest.fixture
+def write_task(tmp_path: Path) -> WriteTask:
+    """Reads a task from text: `write_task(source, name="task_under_test")`."""
+
+    def write(source: str, name: str = "task_under_test") -> Task:
+        path = tmp_path / f"{name}.py"
+        path.write_text(source, encoding="utf-8")
+        return read_task(path)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def small_task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    path = tmp_path_factory.mktemp("small-task") / "shifted_relu.py"
+    path.write_text(SHIFTED_RELU, encoding="utf-8")
+    return read_task(path)
+
+
+@pytest.fixture(scope="session")
+def honest_source() -> str:
+    """A right program for `small_task`."""
+    return HONEST
+
+
+@pytest.fixture(scope="session")
+def wrong_source() -> str:
+    """A program for `small_task` that forgets to shift."""
+    return HONEST.replace(": 0) + 1", ": 0)")
+
+
+@pytest.fixture(scope="session")
+def object_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that only this test run uses."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def engine(object_cache: Path) -> Iterator[LocalEngine]:
+    """One judge for the whole test run; it compiles into a cache of its own and remembers nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNEL_SMITH_CACHE", str(object_cache))
+        with LocalEngine() as engine:
+            engine.process_ids()
+            yield engine

@@ -1,0 +1,211 @@
+"""Whatever a candidate, or the operator, breaks: the next honest candidate is judged as before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records import Candidate, Evaluation, Limits, Options, Sampling, Stage, Task
+from kernel_smith.tasks import read_task
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+
+def get_inputs():
+    return [torch.randn(64, 65)]
+"""
+
+HONEST = '''
+import torch
+from kernel_smith.inline import cpp
+
+SOURCE = r"""
+#include <cstdint>
+#include <csignal>
+#include <cstdlib>
+#include <vector>
+extern "C" void relu2(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? 2 * x[i] : 0;
+}
+extern "C" void misbehave() { KERNEL_MISDEED; }
+"""
+kernels = cpp(SOURCE)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        PYTHON_MISDEED
+        y = torch.empty_like(x)
+        kernels.relu2(x, y, x.numel())
+        return y
+'''
+
+IN_KERNEL = {
+    "segfault": "*(volatile int*)nullptr = 1",
+    "abort": "std::abort()",
+    "illegal instruction": "__builtin_trap()",
+    "endless loop": "for (volatile int i = 0;; ) i = i + 1",
+    "stack overflow": "volatile char a[1 << 30]; for (long i = 0; i < 1 << 30; i += 4096) a[i] = 1",
+    "memory bomb": "std::vector<char*> v; for (;;) { char* p = (char*)malloc(1 << 24);"
+    " if (!p) std::abort(); for (int i = 0; i < 1 << 24; i += 4096) p[i] = 1; v.push_back(p); }",
+}
+IN_PYTHON = {
+    "endless python loop": "while True: pass",
+    "exit": "import os; os._exit(0)",
+    "sys.exit": "import sys; sys.exit(0)",
+    "python memory bomb": "self.hoard = [torch.ones(1 << 24) for _ in range(10_000)]",
+    "fork bomb": "import os\n        while True: os.fork()",
+    "thread bomb": "import threading, time\n"
+    "        for _ in range(100_000): threading.Thread(target=time.sleep, args=(60,)).start()",
+    "disk fill": "data = bytes(1 << 20)\n        with open('fill', 'wb') as f:\n"
+    "            while True: f.write(data)",
+    "many files": "i = 0\n        while True:\n            i += 1\n"
+    "            open(f'f{i}', 'wb').write(bytes(4096))",
+    "kill everything": "import os\n        os.kill(-1, 9)\n        os.kill(os.getppid(), 9)",
+    "closes every descriptor": "import os\n        os.closerange(0, 256)",
+    "recursion": "f = lambda g: g(g)\n        f(f)",
+}
+EXPECTED = {
+    "endless loop": Stage.TIMEOUT,
+    "endless python loop": Stage.TIMEOUT,
+    "recursion": Stage.RUNTIME_ERROR,
+}
+
+
+def program(kernel: str = "", python: str = "pass") -> str:
+    return HONEST.replace("KERNEL_MISDEED", kernel).replace("PYTHON_MISDEED", python)
+
+
+def guilty(name: str) -> str:
+    if name in IN_KERNEL:
+        return program(IN_KERNEL[name], "kernels.misbehave()")
+    return program(python=IN_PYTHON[name])
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    path = tmp_path_factory.mktemp("task") / "relu2.py"
+    path.write_text(TASK)
+    return read_task(path)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[LocalEngine]:
+    with LocalEngine() as engine:
+        yield engine
+
+
+def judge(engine: LocalEngine, task: Task, source: str) -> Evaluation:
+    sampling = Sampling(target=10, unstable_above=1e9, min_rounds=3, max_rounds=3, max_seconds=5)
+    limits = Limits(call_seconds=0.3, load_seconds=5, memory_bytes=1 << 30)
+    options = Options(screen=False, seeds=1, sampling=sampling, limits=limits)
+    return engine.evaluate(task, Candidate(source=source), options)
+
+
+def processes_below(pid: int) -> set[int]:
+    """All living descendants of a process."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if stat[0] != "Z":
+            parents[int(entry.name)] = int(stat[1])
+    below = {pid}
+    while True:
+        more = {child for child, parent in parents.items() if parent in below} - below
+        if not more:
+            return below - {pid}
+        below |= more
+
+
+def assert_nothing_is_left(engine: LocalEngine) -> None:
+    """Nothing but the zygote, and the reference's process with its warden."""
+    pid = engine.process_ids()["judge"]
+    deadline = time.monotonic() + 5
+    while len(processes_below(pid)) > 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(processes_below(pid)) == 3
+
+
+@pytest.mark.parametrize("name", [*IN_KERNEL, *IN_PYTHON])
+def test_after_a_misdeed_the_next_honest_candidate_is_ok(
+    engine: LocalEngine, task: Task, name: str
+) -> None:
+    bad = judge(engine, task, guilty(name))
+    assert bad.stage is EXPECTED.get(name, Stage.RUNTIME_ERROR), bad.message + bad.log
+    assert bad.reason is not None
+    assert judge(engine, task, program()).stage is Stage.OK
+    assert_nothing_is_left(engine)
+
+
+def test_crash_report_names_signal_and_python_line(engine: LocalEngine, task: Task) -> None:
+    bad = judge(engine, task, guilty("segfault"))
+    assert "SIGSEGV" in bad.message
+    assert "in forward" in bad.log
+
+
+@pytest.mark.parametrize("role", ["judge", "zygote"])
+def test_a_killed_trusted_process_is_replaced_between_candidates(
+    engine: LocalEngine, task: Task, role: str
+) -> None:
+    assert judge(engine, task, program()).stage is Stage.OK
+    os.kill(engine.process_ids()[role], signal.SIGKILL)
+    assert judge(engine, task, program()).stage is Stage.OK
+
+
+@pytest.mark.parametrize("role", ["judge", "zygote"])
+def test_a_trusted_process_killed_during_an_evaluation_changes_no_verdict(
+    engine: LocalEngine, task: Task, role: str
+) -> None:
+    before = engine.process_ids()[role]
+    killer = threading.Timer(0.15, lambda: os.kill(before, signal.SIGKILL))
+    killer.start()
+    try:
+        verdicts = [judge(engine, task, program()).stage for _ in range(2)]
+    finally:
+        killer.join()
+    assert verdicts == [Stage.OK, Stage.OK]
+    assert engine.process_ids()[role] != before
+
+
+def test_a_killed_candidate_is_a_crash_and_leaves_nothing(engine: LocalEngine, task: Task) -> None:
+    judge(engine, task, program())
+    below = processes_below(engine.process_ids()["judge"])
+    spinning = guilty("endless loop")
+
+    def kill_the_newcomer() -> None:
+        deadline = time.monotonic() + 10
+        pid = engine_pid
+        while time.monotonic() < deadline:
+            for candidate in processes_below(pid) - below:
+                children = Path(f"/proc/{candidate}/task/{candidate}/children")
+                try:
+                    is_leaf = not children.read_text().strip()
+                    busy = int((Path(f"/proc/{candidate}") / "stat").read_text().split()[13]) > 2
+                except (OSError, ValueError):
+                    continue
+                if is_leaf and busy:
+                    os.kill(candidate, signal.SIGKILL)
+                    return
+            time.sleep(0.01)
+
+    engine_pid = engine.process_ids()["judge"]
+    killer = threading.Thread(target=kill_the_newcomer)
+    killer.start()
+    evaluation = judge(engine, task, spinning)
+    killer.join()
+    assert evaluation.stage in (Stage.RUNTIME_ERROR, Stage.TIMEOUT, Stage.LOAD_ERROR)
+    assert judge(engine, task, program()).stage is Stage.OK
+    assert_nothing_is_left(engine)
