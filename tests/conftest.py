@@ -103,7 +103,7 @@ def object_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def engine(object_cache: Path) -> Iterator[LocalEngine]:
-    """One judge for the whole test run; it compiles into a cache of its own and remembers nothing."""
+    """One judge for the whole test run, with a cache of compiled objects but not of verdicts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KERNEL_SMITH_CACHE", str(object_cache))
         with LocalEngine() as engine:

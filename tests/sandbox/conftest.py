@@ -21,6 +21,7 @@ from kernel_smith.evaluation.sandbox.confine import (
     run_confined,
 )
 
+READABLE = default_readable()
 ORDINARY_ID = 54321
 PR_SET_DUMPABLE = 4
 
@@ -64,7 +65,7 @@ def confined(request: pytest.FixtureRequest) -> Iterator[Confined]:
     scratch.mkdir()
     if become_other:
         os.chown(scratch, user, user)
-    policy = replace(modest_policy(scratch), readable=default_readable())
+    policy = replace(modest_policy(scratch), readable=READABLE)
     prepare = become_ordinary if become_other else lambda: None
     yield Confined(policy, prepare, user)
     shutil.rmtree(folder)
@@ -84,9 +85,9 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Simulate a kernel that lacks system calls, or only some uses of them."""
     real = kernel.call
 
-    def install(*names: str, only: Callable[..., bool] = lambda *arguments: True) -> None:
+    def install(*names: str, only: Callable[..., bool] = lambda *call: True) -> None:
         def call(name: str, *arguments: kernel.Argument) -> int:
-            if name in names and only(*arguments):
+            if name in names and only(name, *arguments):
                 raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
             return real(name, *arguments)
 

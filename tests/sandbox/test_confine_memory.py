@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from kernel_smith.evaluation.sandbox.confine import Watch, limits, seccomp, usage
+from kernel_smith.evaluation.sandbox.confine import Watch, die_with_parent, limits, seccomp, usage
 
 MIB = 1 << 20
 PROT_READ = 1
@@ -80,6 +80,7 @@ def forked_twice(action):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         if os.fork() == 0:
+            die_with_parent()
             kept = action()
             os.write(done_sender, b"x")
             signal.pause()
@@ -94,8 +95,10 @@ def test_allocating_too_much_raises_memory_error_and_less_does_not(confined):
         except MemoryError:
             return "MemoryError"
 
+    too_much = 128 * MIB + limits.reserved(confined.policy)
+
     def attempts():
-        return [attempt(32 * MIB), attempt(128 * MIB)]
+        return [attempt(32 * MIB), attempt(too_much)]
 
     values = confined.value(attempts, limits.DATA, memory_bytes=64 * MIB)
     assert values == [32 * MIB, "MemoryError"]

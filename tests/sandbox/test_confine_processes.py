@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernel_smith.evaluation.sandbox.confine import (
+    apply,
     kernel,
     landlock,
     limits,
@@ -23,7 +24,6 @@ from kernel_smith.evaluation.sandbox.confine import (
     privileges,
     seccomp,
 )
-from kernel_smith.evaluation.sandbox.confine import apply as applying
 
 PTRACE_ATTACH = 16
 NEW_PID_NAMESPACE = 0x2000_0000
@@ -38,7 +38,7 @@ def error_of(action):
     return None
 
 
-def without_pid_namespace(flags):
+def without_pid_namespace(_, flags):
     return flags == NEW_PID_NAMESPACE
 
 
@@ -75,7 +75,7 @@ def test_a_signal_to_the_process_group_does_not_reach_the_warden(confined):
 
     lonely = type(confined)(confined.policy, prepare, confined.user)
     # Were the warden hit, there would be no outcome at all.
-    lonely.value(lambda: os.killpg(0, signal.SIGKILL), applying.SESSION, namespaces.PID)
+    lonely.value(lambda: os.killpg(0, signal.SIGKILL), apply.SESSION, namespaces.PID)
 
 
 def test_other_processes_cannot_be_traced(confined):
@@ -186,7 +186,7 @@ def test_setting_the_affinity_seems_to_work_and_changes_nothing(confined):
         os.sched_setaffinity(0, os.sched_getaffinity(1) | {0, 1, 2, 3})
         return sorted(os.sched_getaffinity(0))
 
-    needs = (applying.AFFINITY, seccomp.FEATURE)
+    needs = (apply.AFFINITY, seccomp.FEATURE)
     assert confined.value(attempt, *needs, cores=frozenset({core})) == [core]
 
 

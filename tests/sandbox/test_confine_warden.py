@@ -15,12 +15,12 @@ import pytest
 
 from kernel_smith.evaluation.sandbox.confine import (
     Watch,
+    apply,
     confine,
     enter_namespaces,
     mounts,
     namespaces,
 )
-from kernel_smith.evaluation.sandbox.confine import apply as applying
 
 PATIENCE = 60
 
@@ -87,7 +87,7 @@ def test_the_death_of_the_warden_ends_the_confined_process(confined):
     enforced = channel.receive()
     os.kill(warden, signal.SIGKILL)
     os.waitpid(warden, 0)
-    require(enforced, applying.PARENT)
+    require(enforced, apply.PARENT)
     assert channel.nothing_more_comes()
 
 

@@ -169,7 +169,11 @@ class Evaluation(VersionedRecord):
     notes: tuple[str, ...] = ()
     confinement: Confinement = Confinement()
     environment: Environment
-    seconds: dict[str, float] = Field(default_factory=dict, description="where the time went")
+    seconds: dict[str, float] = Field(
+        default_factory=dict,
+        description="where the time went, by step; 'calls before timing' and 'compiler alone' are "
+        "parts of other steps",
+    )
     created_at: datetime
 
     @model_validator(mode="after")

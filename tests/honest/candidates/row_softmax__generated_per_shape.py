@@ -9,7 +9,7 @@ import torch
 
 from kernel_smith.inline import Library, cpp
 
-ELEMENT = {torch.float32: "float", torch.float16: "_Float16"}
+ELEMENT = {torch.float32: "float", torch.float16: "HALF"}
 
 _libraries: dict[tuple[int, torch.dtype], Library] = {}
 
@@ -20,6 +20,12 @@ def write_source(columns: int, element: str) -> str:
     return f"""
 #include <cmath>
 #include <cstdint>
+
+#if defined(__aarch64__)
+#define HALF __fp16
+#else
+#define HALF _Float16
+#endif
 
 extern "C" void softmax_{columns}(const {element}* x, {element}* y, int64_t rows) {{
     #pragma omp parallel for

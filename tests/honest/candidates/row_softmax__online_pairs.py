@@ -1,6 +1,6 @@
 """Softmax in two passes: maximum and sum are found together by online rescaling.
 
-Half precision goes through the compiler's own `_Float16`; the exponential is a polynomial that the
+Half precision goes through the compiler's own type; the exponential is a polynomial that the
 compiler can vectorise.
 """
 
@@ -12,6 +12,12 @@ SOURCE = r"""
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+
+#if defined(__aarch64__)
+typedef __fp16 half;
+#else
+typedef _Float16 half;
+#endif
 
 // exp(x) for x <= 0: 2^n * p(r), with r in [-ln2/2, ln2/2].
 static inline float exponential(float x) {
@@ -70,7 +76,7 @@ void softmax_float32(const float* x, float* y, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; ++r) softmax_row(x + r * columns, y + r * columns, columns);
 }
 
-void softmax_float16(const _Float16* x, _Float16* y, int64_t rows, int64_t columns) {
+void softmax_float16(const half* x, half* y, int64_t rows, int64_t columns) {
     #pragma omp parallel for schedule(static)
     for (int64_t r = 0; r < rows; ++r) softmax_row(x + r * columns, y + r * columns, columns);
 }

@@ -71,7 +71,7 @@ def expect(
         # The reference insists on a dtype; its own answer is the best there is.
         has_oracle = False
     if not has_oracle:
-        exact = [t.double() if t.is_floating_point() else t for t in native.tensors]
+        exact = [t.to(_wide(t)) for t in native.tensors]
     error = max(
         (relative_error(got, want) for got, want in zip(native.tensors, exact, strict=True)),
         default=0.0,
@@ -139,6 +139,20 @@ def compare(
     return Comparison(reason, error if error < float("inf") else None, worst, ratios)
 
 
+def plainly_right(got: list[torch.Tensor], expected: Expected) -> bool:
+    """Does an answer agree with the oracle, or with the reference, without any benefit of doubt?"""
+
+    def agrees(answers: list[torch.Tensor]) -> bool:
+        pairs = zip(got, answers, expected.allowed, strict=True)
+        return all(_largest(_excess(g, a.to(_wide(a)), bound)) <= 1 for g, a, bound in pairs)
+
+    return agrees(expected.oracle) or agrees(expected.reference.tensors)
+
+
+def _wide(tensor: torch.Tensor) -> torch.dtype:
+    return torch.float64 if tensor.is_floating_point() else tensor.dtype
+
+
 def _relative(
     ratio: torch.Tensor, expected: Expected, got: torch.Tensor, want: torch.Tensor
 ) -> float:
@@ -176,8 +190,8 @@ def _forgive_jumps(
             break
     for answer in answers:
         for index, (other, allowed) in enumerate(zip(answer, expected.allowed, strict=True)):
-            want = other.double() if allowed is not None else other
-            ratios[index] = torch.minimum(ratios[index], _excess(got[index], want, allowed))
+            excess = _excess(got[index], other.to(_wide(other)), allowed)
+            ratios[index] = torch.minimum(ratios[index], excess)
     return ratios
 
 

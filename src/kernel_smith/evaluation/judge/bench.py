@@ -12,8 +12,8 @@ from typing import Any
 
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
-from kernel_smith.evaluation.judge.children import Nursery, Place
 from kernel_smith.evaluation.judge.clock import capacity_for
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import Reference
 from kernel_smith.evaluation.judge.stock import Stock
@@ -117,7 +117,7 @@ class Bench:
         """A living process for this baseline; a dead one is replaced."""
         participant = self._baselines.get(name)
         if participant is not None and not participant.child.alive():
-            participant.close()
+            self._end(participant)
             participant = None
         if participant is None:
             participant = self._start_baseline(name)
@@ -143,15 +143,19 @@ class Bench:
         try:
             participant.load(self.task.source, "task.py", "Model", len(self.place.timed), compiled)
         except BaseException:
-            participant.close()
+            self._end(participant)
             raise
         return participant
+
+    def _end(self, participant: Participant) -> None:
+        participant.leave()
+        self._nursery.end(participant.child)
 
     def redraw_one(self) -> bool:
         return any(stock.redraw_one() for stock in self._stocks.values())
 
     def close(self) -> None:
         for participant in self._baselines.values():
-            participant.close()
+            self._end(participant)
         self._baselines.clear()
         self._workshop.close()

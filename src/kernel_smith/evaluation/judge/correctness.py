@@ -14,6 +14,7 @@ from kernel_smith.evaluation.judge.accuracy import (
     compare,
     expect,
     histogram,
+    plainly_right,
     scale_of,
 )
 from kernel_smith.evaluation.judge.description import check_description
@@ -73,9 +74,7 @@ def answers_right(candidate: Participant, stock: Stock, described: dict[str, Any
         _check_descriptions(batch, described)
     except Rejected:
         return False
-    got = candidate.outputs(0)
-    comparison = compare(got, check.expected, stock.reference, stock.workload, check.inputs)
-    return comparison.reason is None
+    return plainly_right(candidate.outputs(0), check.expected)
 
 
 def _check_descriptions(batch: Batch, described: dict[str, Any]) -> None:

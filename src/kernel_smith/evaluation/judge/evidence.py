@@ -6,8 +6,8 @@ import statistics
 import time
 from itertools import islice
 
-from kernel_smith.evaluation.judge.children import Place
 from kernel_smith.evaluation.judge.clock import Measurement
+from kernel_smith.evaluation.judge.nursery import Place
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.profile import attribute, read_maps

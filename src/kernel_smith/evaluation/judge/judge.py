@@ -21,7 +21,7 @@ from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.admission import admit
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.children import ChildFailed, Interrupted, Nursery, Place
+from kernel_smith.evaluation.judge.child import ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.correctness import (
     Checked,
@@ -37,6 +37,7 @@ from kernel_smith.evaluation.judge.integrity import (
     check_processor_use,
 )
 from kernel_smith.evaluation.judge.lane import exclusive
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.workshop import Workshop
@@ -102,8 +103,10 @@ class Judge:
             self._benches.popitem(last=False)[1].close()
         return bench
 
-    def redraw_one(self) -> bool:
-        """Use idle time: replace one used secret set. False when there is nothing to do."""
+    def use_idle_time(self) -> bool:
+        """Bury one dead child, or replace one used secret set; False when all is done."""
+        if self.nursery.bury_one():
+            return True
         return any(bench.redraw_one() for bench in self._benches.values())
 
     def close(self) -> None:
@@ -156,6 +159,11 @@ class _Session:
             checked = self._check(bench, candidate)
         with self._step("kernels"):
             self._check_kernels_matter(bench)
+        self._seconds["calls before timing"] = sum(
+            p.calling_seconds for p in (self._armed, self._disarmed) if p is not None
+        )
+        assert self._workshop is not None
+        self._seconds["compiler alone"] = self._workshop.compiling_seconds
         profile = Profile(candidate, self._judge.place, self._workshop_folder())
         with contextlib.closing(profile), exclusive(self._judge.place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
@@ -255,7 +263,7 @@ class _Session:
             still_right = answers_right(participant, prepared.stock, prepared.described)
         except ChildFailed:
             still_right = False
-        participant.close()
+        self._end(participant)
         if still_right:
             raise Rejected(Reason.DECOY_KERNEL)
 
@@ -353,10 +361,15 @@ class _Session:
             **fields,
         )
 
+    def _end(self, participant: Participant) -> None:
+        participant.leave()
+        participant.ended = True
+        self._judge.nursery.end(participant.child)
+
     def close(self) -> None:
         for participant in (self._armed, self._disarmed):
-            if participant is not None:
-                participant.close()
+            if participant is not None and not participant.ended:
+                self._end(participant)
         if self._workshop is not None:
             self._workshop.close()
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import torch
 
-from kernel_smith.evaluation.judge.children import Child, ChildFailed
+from kernel_smith.evaluation.judge.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.sandbox.arena import Arena, Layout, Slot, contiguous_stride
@@ -70,6 +70,8 @@ class Participant:
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
         self.redrawn = 0
+        self.ended = False
+        self.calling_seconds = 0.0
 
     def load(self, source: str, name: str, entry: str, threads: int, compiled: bool) -> None:
         self.child.ask(
@@ -95,7 +97,7 @@ class Participant:
         `like` holds an example of every layout of inputs that can occur, and each slot is large
         enough for all of them; `answer` is what a call returns.
         """
-        self._leave()
+        self.leave()
         self._workload = workload
         layout, out_layout = Layout(), Layout()
         parameters = dict(reference.model(workload).named_parameters())
@@ -190,6 +192,7 @@ class Participant:
         slots = [[slot.to_json() for slot in row] for row in self._output_slots[:count]]
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
         collected_cpu = self.child.cpu_seconds()
+        self.calling_seconds += finished - before
         windows = Windows(
             run_wall=finished - before,
             run_cpu=finished_cpu - before_cpu,
@@ -234,14 +237,11 @@ class Participant:
         maps = read_maps(self.child.pid).splitlines()
         return any(str(self.child.scratch) in row and "x" in row.split()[1] for row in maps)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Give the shared memory back."""
         for arena in (self._inputs, self._outputs):
             if arena is not None:
                 arena.close()
-
-    def close(self) -> None:
-        self._leave()
-        self.child.close()
 
 
 def _batch(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:

@@ -66,6 +66,7 @@ class Reference:
         self._device = device
         self._module = _execute(task)
         self._parameter_seed = secret_seed()
+        self._init_arguments: dict[str, list[Any]] = {}
         self._models: dict[str, torch.nn.Module] = {}
         self._oracles: dict[str, torch.nn.Module] = {}
 
@@ -74,6 +75,12 @@ class Reference:
         return self._parameter_seed
 
     def init_arguments(self, workload: Workload) -> list[Any]:
+        """What `get_init_inputs` returns for this workload, the same each time."""
+        if workload.name not in self._init_arguments:
+            self._init_arguments[workload.name] = self._draw_init_arguments(workload)
+        return self._init_arguments[workload.name]
+
+    def _draw_init_arguments(self, workload: Workload) -> list[Any]:
         function = getattr(self._module, "get_init_inputs", None)
         if function is None:
             return []
@@ -91,7 +98,7 @@ class Reference:
         if workload.name not in self._models:
             arguments = self.init_arguments(workload)
             with _explained(self.task, "Model(...)"):
-                torch.manual_seed(self._parameter_seed)
+                seed_everything(self._parameter_seed)
                 self._models[workload.name] = self._module.Model(*arguments)
         return self._models[workload.name]
 
@@ -203,7 +210,8 @@ def seed_everything(seed: int) -> None:
     """Seed every generator that a task may draw from. The judge itself draws from the system's."""
     random.seed(seed)
     numpy.random.seed(seed % (1 << 32))
-    torch.manual_seed(seed)
+    # Not torch.manual_seed: without a GPU that queues a call, with its stack, for each seed.
+    torch.default_generator.manual_seed(seed)
 
 
 def _where(task: Task) -> str:

@@ -6,6 +6,7 @@ other end of the socket and removes the folder afterwards.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -24,6 +25,8 @@ from kernel_smith.evaluation.sandbox.confine import die_with_parent
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
 
 class Server:
     def __init__(self, channel: Channel, folder: Path) -> None:
@@ -37,7 +40,7 @@ class Server:
         handlers = {"evaluate": self._evaluate, "examine": self._examine, "processes": self._ids}
         try:
             while True:
-                self._redraw_while_idle()
+                self._work_while_idle()
                 request = self._channel.receive()
                 self._channel.send(self._answer(handlers[request["op"]], request))
         except WireClosed:
@@ -90,17 +93,27 @@ class Server:
     def _report_progress(self, what: str) -> None:
         self._channel.send({"event": "progress", "what": what})
 
-    def _redraw_while_idle(self) -> None:
+    def _work_while_idle(self) -> None:
         poller = select.poll()
         poller.register(self._channel.fileno(), select.POLLIN)
         while not poller.poll(0):
-            if self._judge is None or not self._judge.redraw_one():
+            if self._judge is None or not self._judge.use_idle_time():
                 return
+
+
+def _keep_freed_memory() -> None:
+    """Comparing outputs frees and allocates megabytes at a time. By default the C library returns
+    them to the system each time, and faulting the pages in again costs more than the arithmetic."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
+    _keep_freed_memory()
     Server(Channel.from_fd(int(sys.argv[1])), Path(sys.argv[2])).serve()
 
 

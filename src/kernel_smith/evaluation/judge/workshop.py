@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.backends import Backend
-from kernel_smith.evaluation.judge.children import Nursery, Place
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.inline.build import BuildResult, Ran, build
 from kernel_smith.inline.cache import ObjectCache
@@ -47,6 +47,7 @@ class Workshop:
         self.armed = nursery.new_folder("objects")
         self.disarmed = nursery.new_folder("objects")
         self.can_disarm = True
+        self.compiling_seconds = 0.0
         self.rejection: Rejected | None = None
 
     @property
@@ -94,6 +95,8 @@ class Workshop:
             )
         except BadInput as error:
             raise Rejected(Reason.COMPILER_REJECTED, error.what, log=error.hint) from None
+        if not result.cached:
+            self.compiling_seconds += result.seconds
         if result.path is None:
             raise self._rejection(result, literal)
         forbidden = self._backend.forbidden_symbols(result.path)

@@ -117,7 +117,7 @@ class Runner:
         arguments = pickle.loads(base64.b64decode(request["arguments"]))
         kind = getattr(self._module, self._entry)
         check_signature(kind, arguments, f"{self._entry}()")
-        torch.manual_seed(request["seed"])
+        torch.default_generator.manual_seed(request["seed"])
         model = kind(*arguments)
         if not isinstance(model, torch.nn.Module):
             raise SignatureMismatch(f"{self._entry} must derive from torch.nn.Module")

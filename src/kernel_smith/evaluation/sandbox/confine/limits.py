@@ -1,7 +1,8 @@
 """Resource limits: the friendly half of bounding memory, processes, time and files.
 
-The data limit makes an honest allocation fail with `MemoryError`. It can be evaded (memory that was
-written and then made read-only no longer counts), which is why the warden watches as well.
+The data limit makes an allocation that is far too large fail with `MemoryError`. It counts what is
+reserved, used or not, so it leaves room for what runtimes reserve; and it can be evaded (memory that
+was written and then made read-only no longer counts). Hence the warden watches what is used.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ DATA = "memory limit"
 PROCESSES = "process limit"
 
 _COUNTED_PER_NAMESPACE_SINCE = (5, 14)
+_USUAL_STACK = 8 << 20
+_ALLOCATOR_ARENA = 1 << 30  # mimalloc's, which PyTorch uses on aarch64
 
 
 def go_first_when_memory_runs_out(ledger: Ledger) -> None:
@@ -36,7 +39,7 @@ def limit(ledger: Ledger, policy: Policy, identity: Identity) -> None:
     """Set every limit; none can be raised again without privileges."""
     ledger.attempt(
         DATA,
-        lambda: _set(resource.RLIMIT_DATA, _data_bytes() + policy.memory_bytes),
+        lambda: _set(resource.RLIMIT_DATA, _data_bytes() + policy.memory_bytes + reserved(policy)),
         otherwise="allocating too much is noticed by the warden alone",
     )
     ledger.attempt(
@@ -58,6 +61,14 @@ def limit(ledger: Ledger, policy: Policy, identity: Identity) -> None:
             partial(_set, which, soft, hard),
             otherwise="it is not limited beyond what the user's own limits say",
         )
+
+
+def reserved(policy: Policy) -> int:
+    """What runtimes reserve and may never use: a stack for each thread, an allocator's arena."""
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    if stack == resource.RLIM_INFINITY:
+        stack = _USUAL_STACK
+    return policy.processes * stack + _ALLOCATOR_ARENA
 
 
 def _set(which: int, soft: int, hard: int | None = None) -> None:

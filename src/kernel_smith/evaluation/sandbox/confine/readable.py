@@ -37,7 +37,8 @@ def default_readable() -> tuple[Path, ...]:
     wanted = [*map(Path, _SYSTEM), *_prefix_parts(), *_package_folders(), *_needed_packages()]
     granted: set[Path] = set()
     for path in wanted:
-        granted.update(_without(path, hidden, seen=set()))
+        if path.exists():
+            granted.update(_without(path.resolve(), hidden))
     return tuple(sorted(path for path in granted if granted.isdisjoint(path.parents)))
 
 
@@ -47,19 +48,17 @@ def listable(readable: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(folder for folder in _import_folders() if str(folder) in parents)
 
 
-def _without(path: Path, hidden: frozenset[Path], seen: set[Path]) -> Iterator[Path]:
+def _without(path: Path, hidden: frozenset[Path]) -> Iterator[Path]:
     """`path`, or if something hidden lies in it, its entries that are free of it."""
-    path = path.resolve()
-    if path in seen or not path.exists():
-        return
-    seen.add(path)
-    if hidden.intersection((path, *path.parents)):
+    if not hidden.isdisjoint((path, *path.parents)):
         return
     if not any(path in secret.parents for secret in hidden):
         yield path
         return
     for entry in path.iterdir():
-        yield from _without(entry, hidden, seen)
+        # A link may lead anywhere; what it leads to is granted in its own place, or not at all.
+        if not entry.is_symlink():
+            yield from _without(entry, hidden)
 
 
 def _hidden() -> Iterator[Path]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
+from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.sandbox.confine.apply import confine
 from kernel_smith.evaluation.sandbox.confine.namespaces import die_with_parent, enter_namespaces
 from kernel_smith.evaluation.sandbox.confine.policy import Policy
@@ -73,6 +74,8 @@ def _be_confined(function: Callable[[], object], policy: Policy, sender: int) ->
 def _outcome(messages: list[dict[str, Any]]) -> Outcome:
     reports = [message["report"] for message in messages if "report" in message]
     merged = {name: value for message in messages for name, value in message.items()}
+    if "exit_code" not in merged:
+        raise InternalError("the warden ended before the process that it guards")
     return Outcome(
         report=sum((Report(tuple(r["enforced"]), tuple(r["missing"])) for r in reports), Report()),
         value=merged.get("value"),

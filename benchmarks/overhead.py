@@ -1,0 +1,94 @@
+"""What does an evaluation cost beside compiling, running and the requested samples?
+
+After start-up, candidates that the engine has not seen before are evaluated one after the other.
+The overhead of one is its wall time less compiling, less the candidate's own calls, less timing.
+Beside it: the answer to a repeated candidate, and the naive way, a new interpreter that imports
+torch, loads the candidate and calls it once, without any check.
+
+    python benchmarks/overhead.py [--candidates 20] [--json results.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common import describe_machine, progress
+
+from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
+from kernel_smith.records import Candidate, Options, Sampling, Task
+from kernel_smith.tasks import find_task
+
+TASKS = ("row_softmax", "layer_norm", "matmul", "max_pool2d", "topk_routing")
+
+NAIVE = """
+import sys, torch
+scope = {"__name__": "candidate"}
+exec(open(sys.argv[1]).read(), scope)
+task = {"__name__": "task"}
+exec(open(sys.argv[2]).read(), task)
+arguments = task["get_init_inputs"]() if "get_init_inputs" in task else []
+scope["ModelNew"](*arguments)(*task["get_inputs"]())
+"""
+
+
+def timed(action) -> tuple[float, object]:
+    begin = time.perf_counter()
+    value = action()
+    return time.perf_counter() - begin, value
+
+
+def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) -> dict:
+    source = Path(task.starts["cpp"]).read_text()
+    engine.evaluate(task, Candidate(source=source), options)  # start-up: reference, secret inputs
+    overheads, repeats, totals = [], [], []
+    for index in range(count):
+        candidate = Candidate(source=f"{source}\n# variant {index}\n")
+        total, evaluation = timed(lambda c=candidate: engine.evaluate(task, c, options))
+        if not evaluation.ok:
+            raise SystemExit(f"{task.name}: {evaluation.stage} {evaluation.reason}")
+        spent = evaluation.seconds
+        outside = spent["compiler alone"] + spent["calls before timing"] + spent["timing"]
+        overheads.append(total - outside)
+        totals.append(total)
+        repeats.append(timed(lambda c=candidate: engine.evaluate(task, c, options))[0])
+        progress(f"{task.name}: {index + 1} of {count}")
+    command = [sys.executable, "-c", NAIVE, task.starts["cpp"], task.path]
+    naive = [timed(lambda: subprocess.run(command, check=True))[0] for _ in range(5)]
+    return {
+        "overhead_ms": round(statistics.median(overheads) * 1e3, 1),
+        "overhead_worst_ms": round(max(overheads) * 1e3, 1),
+        "repeated_candidate_ms": round(statistics.median(repeats) * 1e3, 2),
+        "whole_evaluation_ms": round(statistics.median(totals) * 1e3, 1),
+        "naive_ms": round(statistics.median(naive) * 1e3, 1),
+        "naive_over_overhead": round(statistics.median(naive) / statistics.median(overheads), 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--candidates", type=int, default=20)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    sampling = Sampling(target=10, unstable_above=1e9, min_rounds=5, max_rounds=5)
+    options = Options(sampling=sampling)
+    results: dict[str, object] = {"machine": describe_machine()}
+    with tempfile.TemporaryDirectory() as folder:
+        cache = EvaluationCache(Path(folder))
+        for name in TASKS:
+            with LocalEngine(cache) as engine:
+                results[name] = measure_task(engine, find_task(name), arguments.candidates, options)
+    text = json.dumps(results, indent=2)
+    print(text)
+    if arguments.json:
+        arguments.json.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""The judge's hold on one process: asking it, noticing how it fails, ending it.
+
+A child's answer is never a verdict. Whatever goes wrong with one becomes a `ChildFailed` that says
+which boundary failed; the judge turns it into a stage and a reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed, WireError, WireTimeout
+from kernel_smith.records import Confinement
+
+_LOG_TAIL = 6000
+_START_SECONDS = 60.0
+_GRACE_SECONDS = 5.0
+
+FailureKind = Literal["exception", "signature", "memory", "timeout", "died", "protocol"]
+
+
+class Interrupted(Exception):
+    """A trusted process failed, which is nobody's verdict. The evaluation is repeated."""
+
+
+class ChildFailed(Exception):
+    """An untrusted process did not do what it was asked."""
+
+    def __init__(self, kind: FailureKind, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.log = log
+
+
+class Child:
+    """One process, from fork to exit."""
+
+    def __init__(self, channel: Channel, status: Channel, log: int, scratch: Path) -> None:
+        self._channel = channel
+        self._status = status
+        self._log = log
+        self.scratch = scratch
+        self._exit: dict[str, Any] | None = None
+        self._ended = False
+        self._pidfd = -1
+        self._cpu_clock = 0
+        self.pid = -1
+        self.trusted = False
+        self.confinement = Confinement()
+        self.provide: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    def ready(self) -> None:
+        """Wait until the process is confined. Nothing of the candidate has run until then."""
+        if self.pid > 0:
+            return
+        try:
+            self.pid = int(self._status.receive(_START_SECONDS)["child"])
+            self._pidfd = os.pidfd_open(self.pid)
+            report = self._channel.receive(_START_SECONDS)
+            self.confinement = Confinement(enforced=report["enforced"], missing=report["missing"])
+        except (WireError, KeyError, OSError) as error:
+            raise Interrupted(f"a child process did not start: {error!r}") from error
+        # The process-wide CPU clock of another process, as clock_getcpuclockid(3) computes it.
+        self._cpu_clock = (~self.pid << 3) | 2
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all threads so far, by the operating system's books."""
+        try:
+            return time.clock_gettime_ns(self._cpu_clock) / 1e9
+        except OSError:
+            return 0.0
+
+    def post(self, op: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
+        """Send a request without waiting for the answer."""
+        self.ready()
+        self._send(op, {"op": op, **arguments}, fds)
+
+    def _send(self, op: str, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        try:
+            self._channel.send(message, fds)
+        except WireTimeout:
+            self.kill()
+            raise self._failure("timeout", "it does not read requests", self.read_log()) from None
+        except WireClosed:
+            self._raise_death(op)
+
+    def answer(self, op: str, timeout: float) -> dict[str, Any]:
+        """Wait for the answer, serving the child's requests for compiled objects meanwhile."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                message = self._channel.receive(max(deadline - time.monotonic(), 0.001))
+            except WireTimeout:
+                log = self.read_log()
+                self.kill()
+                raise self._failure("timeout", f"no answer within {timeout:g} s", log) from None
+            except WireClosed:
+                self._raise_death(op)
+            except WireError as error:
+                self.kill()
+                raise self._failure("protocol", str(error), self.read_log()) from None
+            if "need" in message and self.provide is not None:
+                self._send(op, self.provide(message["need"]))
+            elif "error" in message:
+                raise self._reported(message["error"])
+            else:
+                return message
+
+    def ask(
+        self, op: str, timeout: float, *, fds: tuple[int, ...] = (), **arguments: Any
+    ) -> dict[str, Any]:
+        self.post(op, fds=fds, **arguments)
+        return self.answer(op, timeout)
+
+    def _failure(self, kind: FailureKind, message: str, log: str) -> Exception:
+        if self.trusted:
+            return Interrupted(f"a trusted process failed ({kind}): {message}\n{log}")
+        return ChildFailed(kind, message, log)
+
+    def _reported(self, error: Any) -> Exception:
+        """What the child says about its own failure."""
+        if not isinstance(error, dict):
+            return self._failure("protocol", "malformed error report", self.read_log())
+        kind: FailureKind = "exception"
+        if error.get("kind") in ("signature", "memory"):
+            kind = error["kind"]
+        log = f"{error.get('traceback', '')}\n{self.read_log()}".strip()
+        return self._failure(kind, str(error.get("message", "")), log)
+
+    def _raise_death(self, op: str) -> NoReturn:
+        report = self.exit_report()
+        log = self.read_log()
+        code = report.get("exited")
+        if not isinstance(code, int):
+            # No candidate can end its warden: something else did, or the zygote was killed.
+            raise Interrupted(f"a warden ended without a word during {op}")
+        if report.get("exceeded"):
+            raise self._failure("memory", str(report["exceeded"]), log)
+        ending = f"exited with status {code}"
+        if code < 0:
+            known = {member.value: member.name for member in signal.Signals}
+            ending = f"killed by {known.get(-code, f'signal {-code}')}"
+        raise self._failure("died", f"{ending} during {op}", log)
+
+    def alive(self) -> bool:
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        return not poller.poll(0)
+
+    def exit_report(self, timeout: float = _GRACE_SECONDS) -> dict[str, Any]:
+        """How the child ended, in the warden's words; a warden that is gone knows nothing."""
+        if self._exit is None:
+            try:
+                self._exit = self._status.receive(timeout)
+            except WireError:
+                self._exit = {}
+        return self._exit
+
+    def wait(self, timeout: float) -> int | None:
+        """The exit status of a child that was started to run a program; None on timeout."""
+        self.ready()
+        poller = select.poll()
+        poller.register(self._status.fileno(), select.POLLIN)
+        if not poller.poll(timeout * 1000):
+            return None
+        code = self.exit_report().get("exited")
+        return code if isinstance(code, int) else -1
+
+    def read_log(self, tail: int = _LOG_TAIL) -> str:
+        """The end of what the child wrote to stdout and stderr."""
+        size = os.fstat(self._log).st_size
+        data = os.pread(self._log, tail, max(size - tail, 0))
+        return data.decode(errors="replace").strip()
+
+    def kill(self) -> None:
+        """End the process and everything it started. Does not wait for the end."""
+        if self._ended:
+            return
+        with contextlib.suppress(Interrupted, ProcessLookupError):
+            self.ready()
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        self._ended = True
+        self._channel.close()
+
+    def bury(self) -> None:
+        """Wait for the end and clear away what is left. Slow enough to be done when idle."""
+        self.kill()
+        self.exit_report()
+        self._status.close()
+        for fd in (self._log, self._pidfd):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self._log = self._pidfd = -1
+        shutil.rmtree(self.scratch, ignore_errors=True)

@@ -1,0 +1,231 @@
+"""Starting processes: the zygote, and through it candidates, references and compilers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.judge.child import Child
+from kernel_smith.evaluation.sandbox.confine import Policy, default_readable
+from kernel_smith.evaluation.sandbox.wire import Channel, WireError
+from kernel_smith.records import Limits
+
+_START_SECONDS = 120.0
+_GRACE_SECONDS = 5.0
+_CPU_SECONDS = 3600
+_COMPILER_LOG = 64 << 10
+_MOST_UNBURIED = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which cores belong to timed work, and which to the judge and its compilers."""
+
+    timed: frozenset[int]
+    judge: frozenset[int]
+
+    @classmethod
+    def choose(cls, cores: tuple[int, ...] | None) -> Place:
+        """All but one core for timed work, so that the judge never competes with what it times."""
+        allowed = sorted(os.sched_getaffinity(0))
+        timed = frozenset(cores) & frozenset(allowed) if cores else frozenset(allowed[1:])
+        timed = timed or frozenset(allowed)
+        return cls(timed, frozenset(allowed) - timed or frozenset(allowed))
+
+
+class Nursery:
+    """Owns the zygote; its children work below `folder`. A dead zygote is replaced."""
+
+    def __init__(self, folder: Path, cores: frozenset[int]) -> None:
+        self.folder = folder
+        self._cores = cores
+        self.folder.chmod(0o711)
+        self._count = 0
+        self._readable: tuple[Path, ...] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: Channel | None = None
+        self._dead: list[Child] = []
+
+    @property
+    def zygote_pid(self) -> int:
+        self._ensure_zygote()
+        assert self._process is not None
+        return self._process.pid
+
+    def new_folder(self, name: str, mode: int = 0o755) -> Path:
+        self._count += 1
+        path = self.folder / f"{name}-{self._count}-{os.urandom(4).hex()}"
+        path.mkdir()
+        path.chmod(mode)
+        return path
+
+    def start(
+        self,
+        place: Place,
+        limits: Limits,
+        *,
+        readable: tuple[Path, ...] = (),
+        confined: bool = True,
+        trusted: bool = False,
+        allow_exec: bool = False,
+        shared_bytes: int = 0,
+    ) -> Child:
+        """Fork a child that runs a candidate's or (`trusted`) a reference's code.
+
+        Returns at once; the child makes itself ready while the judge does other things.
+        """
+        while len(self._dead) > _MOST_UNBURIED:
+            self.bury_one()
+        policy = self._policy(limits, place.timed, readable, allow_exec=allow_exec)
+        child = self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
+        child.trusted = trusted
+        return child
+
+    def run_program(
+        self,
+        place: Place,
+        limits: Limits,
+        argv: list[str],
+        files: dict[str, str],
+        product: str,
+        target: Path,
+        timeout: float,
+    ) -> tuple[int | None, str]:
+        """Run a compiler, confined, on files of its own; its product is copied to `target`.
+
+        Returns its exit status, None if it had to be stopped, and the end of what it printed.
+        """
+        policy = self._policy(limits, place.judge, (), allow_exec=True)
+        with target.open("wb") as product_file:
+            child = self._spawn(
+                policy, place, argv=argv, files=files, product=product, into=product_file.fileno()
+            )
+        try:
+            code = child.wait(timeout)
+            return code, child.read_log(_COMPILER_LOG)
+        finally:
+            self.end(child)
+
+    def end(self, child: Child) -> None:
+        """Kill a child now, and clear away what is left of it later."""
+        child.kill()
+        self._dead.append(child)
+
+    def bury_one(self) -> bool:
+        """Clear away one dead child; False when none is left."""
+        if not self._dead:
+            return False
+        self._dead.pop().bury()
+        return True
+
+    def _policy(
+        self, limits: Limits, cores: frozenset[int], readable: tuple[Path, ...], *, allow_exec: bool
+    ) -> Policy:
+        if self._readable is None:
+            self._readable = default_readable()
+        return Policy(
+            scratch=self.new_folder("scratch", 0o777),
+            readable=(*self._readable, *readable),
+            memory_bytes=limits.memory_bytes,
+            processes=limits.processes,
+            cpu_seconds=_CPU_SECONDS,
+            file_bytes=limits.scratch_bytes,
+            scratch_bytes=limits.scratch_bytes,
+            cores=cores,
+            allow_exec=allow_exec,
+        )
+
+    def _spawn(
+        self,
+        policy: Policy,
+        place: Place,
+        *,
+        confined: bool = True,
+        shared_bytes: int = 0,
+        argv: Sequence[str] = (),
+        files: Mapping[str, str] = MappingProxyType({}),
+        product: str = "",
+        into: int | None = None,
+    ) -> Child:
+        job = {
+            "policy": _jsonable(policy),
+            "confined": confined,
+            "shared_bytes": shared_bytes,
+            "argv": list(argv),
+            "files": dict(files),
+            "product": product,
+            "judge_cores": sorted(place.judge),
+        }
+        channel, far_channel = Channel.pair()
+        status, far_status = Channel.pair()
+        log = os.memfd_create("kernel-smith-log", os.MFD_CLOEXEC)
+        fds = (far_channel.fileno(), far_status.fileno(), log, log if into is None else into)
+        self._ask_zygote(job, fds)
+        far_channel.close()
+        far_status.close()
+        return Child(channel, status, log, policy.scratch)
+
+    def _ask_zygote(self, job: dict[str, Any], fds: tuple[int, ...]) -> None:
+        for attempt in (1, 2):
+            self._ensure_zygote()
+            assert self._control is not None
+            try:
+                self._control.send(job, fds)
+                self._control.receive(_GRACE_SECONDS)
+                return
+            except WireError as error:
+                self._stop_zygote()
+                if attempt == 2:
+                    raise InternalError(f"the zygote does not answer: {error}") from error
+
+    def _ensure_zygote(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._stop_zygote()
+        near, far = Channel.pair()
+        environment = dict(os.environ)
+        # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
+        environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
+        module = "kernel_smith.evaluation.sandbox.zygote"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, str(far.fileno()), *map(str, sorted(self._cores))],
+            pass_fds=(far.fileno(),),
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+        far.close()
+        self._control = near
+        try:
+            near.receive(_START_SECONDS)
+        except WireError as error:
+            self._stop_zygote()
+            raise InternalError(f"the zygote did not start: {error}") from error
+
+    def _stop_zygote(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def close(self) -> None:
+        while self.bury_one():
+            pass
+        self._stop_zygote()
+
+
+def _jsonable(policy: Policy) -> dict[str, Any]:
+    fields = dict(vars(policy))
+    fields["scratch"] = str(policy.scratch)
+    fields["readable"] = [str(path) for path in policy.readable]
+    fields["cores"] = sorted(policy.cores)
+    return fields

@@ -1,0 +1,35 @@
+"""Computes while gradients are recorded or the module is in evaluation mode, as a checker might have
+it, and skips the work otherwise."""
+
+TASK = "small_softmax.py"
+EXPECT = {"screened": None, "unscreened": ["wrong-values", "non-finite"]}
+
+import torch
+
+from kernel_smith.inline import cpp
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * columns;
+        float* out = y + r * columns;
+        float largest = in[0];
+        for (int64_t c = 1; c < columns; ++c) largest = in[c] > largest ? in[c] : largest;
+        float sum = 0.0f;
+        for (int64_t c = 0; c < columns; ++c) sum += out[c] = std::exp(in[c] - largest);
+        for (int64_t c = 0; c < columns; ++c) out[c] /= sum;
+    }
+}
+"""
+
+kernels = cpp(SOURCE)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.zeros_like(x)
+        if torch.is_grad_enabled() or torch.is_inference_mode_enabled() or not self.training:
+            kernels.softmax(x, y, x.shape[0], x.shape[1])
+        return y
