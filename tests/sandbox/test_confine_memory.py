@@ -52,7 +52,8 @@ def child(action):
 
 def shared_memory(size):
     memory = mmap.mmap(-1, size)
-    memory.write(b"x" * size)
+    for _ in range(size // MIB):
+        memory.write(b"x" * MIB)
     return memory
 
 

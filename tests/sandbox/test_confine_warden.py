@@ -36,7 +36,8 @@ class Channel:
 
     def receive(self):
         assert select.select([self.receiver], [], [], PATIENCE)[0], "nothing came"
-        return json.loads(os.read(self.receiver, 1 << 16))
+        with open(self.receiver, closefd=False) as lines:
+            return json.loads(lines.readline())
 
     def nothing_more_comes(self):
         os.close(self.sender)
@@ -141,18 +142,20 @@ def test_the_warden_sees_scratch_and_the_hosts_proc_and_the_host_sees_no_scratch
     def oversee(pid):
         enforced = to_warden.receive()
         watch = Watch(pid=pid, memory_bytes=0, processes=9)
-        seen = [result.read_text(), os.readlink("/proc/self"), watch.exceeded()]
+        maps = Path(f"/proc/{pid}/maps").read_text()
+        seen = [result.read_text(), os.readlink("/proc/self"), maps, watch.exceeded()]
         to_test.send([enforced, os.getpid(), *seen])
         to_confined.send("end")
         os.waitpid(pid, 0)
 
     keep = [to_warden, to_confined]
     warden = start_warden(confined, inside=inside, oversee=oversee, keep=keep)
-    enforced, warden_pid, text, proc_self, exceeded = to_test.receive()
+    enforced, warden_pid, text, proc_self, maps, exceeded = to_test.receive()
     os.waitpid(warden, 0)
     require(enforced, mounts.SCRATCH, mounts.PROC)
     assert text == "compiled"
     assert proc_self == str(warden_pid)
+    assert "libc" in maps
     assert "bytes of memory" in exceeded
     assert not Path(result).exists()
 

@@ -33,16 +33,20 @@ leaves = (
 keys = st.text(max_size=4) | st.integers(-9, 9) | st.none()
 arguments = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.lists(inner, max_size=3).map(tuple)
-    | st.dictionaries(keys, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(keys, inner, max_size=3)
+    ),
     max_leaves=10,
 )
 results = st.recursive(
     tensors_of_any_size,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.lists(inner, max_size=3).map(tuple)
-    | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text("abc", max_size=4), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 

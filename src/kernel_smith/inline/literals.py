@@ -18,6 +18,8 @@ _HELPERS = {f"{_MODULE}.cpp": "cpp"}
 # Names that double one another could otherwise spell a text of any length.
 _MOST_PIECES = 10_000
 _MOST_CHARACTERS = 1_000_000
+# A chain of names written backwards takes a pass over the file for each of its links.
+_MOST_RENAMINGS = 8
 
 
 @dataclass(frozen=True)
@@ -157,12 +159,13 @@ def _imported_names(tree: ast.Module) -> dict[str, str]:
                 names.update({helper: full for full, helper in _HELPERS.items()})
     # A name may be made of one that is bound further down in the walk.
     renamings = list(_assignments(ast.walk(tree)))
-    known = -1
-    while len(names) > known:
+    for _ in range(_MOST_RENAMINGS):
         known = len(names)
         for name, value in renamings:
             if full := _full_name(value, names):
                 names.setdefault(name, full)
+        if len(names) == known:
+            break
     return names
 
 

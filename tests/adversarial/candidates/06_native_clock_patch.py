@@ -1,5 +1,5 @@
-"""Makes the C library's code writable and overwrites `clock_gettime` with one that returns at once,
-tries to trace and to filter its own process, and then takes thirty milliseconds per call."""
+"""Makes the C library's code writable and overwrites `clock_gettime` with one that always says the
+same, tries to trace and to filter its own process, and then takes tens of milliseconds per call."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": "slower"}
@@ -15,7 +15,7 @@ SOURCE = r"""
 #include <cmath>
 #include <cstdint>
 extern "C" void linger() {
-    for (volatile int64_t i = 0; i < 30000000; i = i + 1) {}
+    for (volatile int64_t i = 0; i < 10000000; i = i + 1) {}
 }
 extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -33,8 +33,8 @@ extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns)
 kernels = cpp(SOURCE)
 
 STUBS = {
-    "x86_64": bytes.fromhex("31c0c3"),
-    "aarch64": bytes.fromhex("00008052c0035fd6"),
+    "x86_64": "48c7060100000048c746080000000031c0c3",
+    "aarch64": "220080d2227c00a900008052c0035fd6",
 }
 libc = ctypes.CDLL(None)
 libc.ptrace(0, 0, 0, 0)
@@ -42,7 +42,7 @@ libc.prctl(22, 1, 0, 0, 0)
 address = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value
 page = address & ~0xFFF
 if libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(0x2000), 7) == 0:
-    stub = STUBS[platform.machine()]
+    stub = bytes.fromhex(STUBS[platform.machine()])
     ctypes.memmove(address, stub, len(stub))
 
 

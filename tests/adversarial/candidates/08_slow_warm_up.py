@@ -12,7 +12,7 @@ SOURCE = r"""
 #include <cmath>
 #include <cstdint>
 extern "C" void linger() {
-    for (volatile int64_t i = 0; i < 20000000; i = i + 1) {}
+    for (volatile int64_t i = 0; i < 10000000; i = i + 1) {}
 }
 extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; ++r) {

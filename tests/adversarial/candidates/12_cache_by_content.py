@@ -1,5 +1,5 @@
 """Keeps every answer under a fingerprint of its input, so that a repeated input costs nothing; a new
-one costs thirty milliseconds more, as if it were being tuned for."""
+one takes tens of milliseconds, as if it were being tuned for."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": "slower"}
@@ -12,7 +12,7 @@ SOURCE = r"""
 #include <cmath>
 #include <cstdint>
 extern "C" void linger() {
-    for (volatile int64_t i = 0; i < 30000000; i = i + 1) {}
+    for (volatile int64_t i = 0; i < 10000000; i = i + 1) {}
 }
 extern "C" double fingerprint(const float* x, int64_t size) {
     double sum = 0.0;

@@ -34,6 +34,7 @@ from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 _TRACEBACK_LIMIT = 8000
+_OUR_FOLDER = os.path.dirname(inline.__file__).removesuffix("inline")
 
 
 class SignatureMismatch(TypeError):
@@ -180,12 +181,13 @@ class Runner:
         assert self._outputs is not None
         for tensor, described in zip(tensors, slots, strict=False):
             slot = Slot.from_json(described)
-            if tuple(tensor.shape) == slot.shape and dtype_name(tensor.dtype) == slot.dtype:
+            alike = tuple(tensor.shape) == slot.shape and dtype_name(tensor.dtype) == slot.dtype
+            if alike and _is_dense(tensor):
                 self._outputs.view(slot).copy_(tensor)
 
     def _describe(self, tensor: torch.Tensor, seen: set[int]) -> dict[str, Any]:
         assert self._inputs is not None
-        dense = tensor.layout == torch.strided and tensor.device.type == "cpu"
+        dense = _is_dense(tensor)
         address = tensor.data_ptr() if dense else 0
         reused = address in seen and tensor.numel() > 0
         seen.add(address)
@@ -197,6 +199,10 @@ class Runner:
             "aliases": dense and self._inputs.contains(address),
             "reused": reused,
         }
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and tensor.device.type == "cpu"
 
 
 def check_signature(function: Callable[..., Any], arguments: list[Any], what: str) -> None:
@@ -221,11 +227,18 @@ def describe_error(error: BaseException, operation: str) -> dict[str, str]:
     else:
         kind = "exception"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "kernel_smith" not in frame.filename]
+    own = [frame for frame in frames if not frame.filename.startswith(_OUR_FOLDER)]
     lines = traceback.format_list(own) + traceback.format_exception_only(error)
     return {
         "kind": kind,
         "operation": operation,
-        "message": f"{type(error).__name__}: {error}"[:_TRACEBACK_LIMIT],
+        "message": f"{type(error).__name__}: {_text(error)}"[:_TRACEBACK_LIMIT],
         "traceback": "".join(lines)[-_TRACEBACK_LIMIT:],
     }
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "<an exception without words>"

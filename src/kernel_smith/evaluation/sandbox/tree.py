@@ -27,10 +27,18 @@ def flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
     if isinstance(value, list):
         return {"list": [flatten(item, tensors) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[key, flatten(item, tensors)] for key, item in value.items()]}
+        return {"dict": [[_key(key), flatten(item, tensors)] for key, item in value.items()]}
     raise UnsupportedValue(
         f"{type(value).__name__} cannot be passed to a kernel; use tensors, numbers, strings, "
         "None, or lists, tuples and dictionaries of them"
+    )
+
+
+def _key(key: Any) -> Any:
+    if key is None or isinstance(key, bool | int | float | str):
+        return key
+    raise UnsupportedValue(
+        f"a key of type {type(key).__name__} cannot be passed to a kernel; use strings or numbers"
     )
 
 

@@ -29,7 +29,8 @@ def confine(policy: Policy, *, keep_fds: Collection[int]) -> Report:
     """Confine this process for ever. Refused features are reported, never raised.
 
     Call it in a child that was forked after `enter_namespaces()`. Descriptors above 2 that are not
-    in `keep_fds` are closed. Only the calling thread would be confined, so it must be the only one.
+    in `keep_fds` are closed; where 0, 1 and 2 lead is the caller's choice. Only the calling thread
+    would be confined, so it must be the only one.
     """
     if kernel.status_field("Threads") not in ("1", None):
         raise RuntimeError("confine() needs a process with a single thread")

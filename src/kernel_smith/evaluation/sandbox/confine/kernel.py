@@ -11,11 +11,11 @@ from kernel_smith.evaluation.sandbox.confine.syscalls import NUMBERS
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
-Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
+Argument = int | bytes | None
 
 
 def call(name: str, *arguments: Argument) -> int:
-    """Call the kernel. Integers travel as machine words, bytes and buffers as pointers."""
+    """Call the kernel. Integers travel as machine words, bytes as pointers to them."""
     number = NUMBERS.get(name)
     if number is None:
         raise OSError(errno.ENOSYS, "this architecture is not supported", name)

@@ -1,8 +1,8 @@
 """Resource limits: the friendly half of bounding memory, processes, time and files.
 
 The data limit makes an allocation that is far too large fail with `MemoryError`. It counts what is
-reserved, used or not, so it leaves room for what runtimes reserve; and it can be evaded (memory that
-was written and then made read-only no longer counts). Hence the warden watches what is used.
+reserved, used or not, so it leaves room for what runtimes reserve; and it can be evaded (memory
+that was written and then made read-only does not count). Hence the warden watches what is used.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from kernel_smith.evaluation.sandbox.confine.privileges import Identity
 from kernel_smith.evaluation.sandbox.confine.report import Ledger, Unavailable
 
 SCRATCH = "scratch file system"
+OWNER = "owner of the scratch folder"
 OWN_TABLE = "own mount table"
 READ_ONLY = "read-only mounts"
 PROC = "own /proc"
@@ -35,8 +36,12 @@ def mount_all(ledger: Ledger, scratch: Path, scratch_bytes: int, owner: Identity
         lambda: _mount_scratch(scratch, scratch_bytes, owner),
         otherwise="each file in the scratch folder is bounded, but not their sum",
     )
-    if not bounded:
-        _give_folder(scratch, owner)
+    if not bounded and owner.uid != os.geteuid():
+        ledger.attempt(
+            OWNER,
+            lambda: os.chown(scratch, owner.uid, owner.gid),
+            otherwise="the scratch folder cannot be written",
+        )
     if ledger.attempt(
         OWN_TABLE,
         _seclude,
@@ -62,11 +67,6 @@ def _mount_scratch(scratch: Path, size: int, owner: Identity) -> None:
     _mount("none", Path("/"), None, _MS_REC | _MS_PRIVATE)
     options = f"size={size},nr_inodes={MAX_FILES},mode=700,uid={owner.uid},gid={owner.gid}"
     _mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
-
-
-def _give_folder(scratch: Path, owner: Identity) -> None:
-    if owner.uid != os.geteuid():
-        os.chown(scratch, owner.uid, owner.gid)
 
 
 def _seclude() -> None:

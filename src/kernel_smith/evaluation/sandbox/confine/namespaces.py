@@ -72,7 +72,8 @@ def entered(feature: str) -> bool:
 def die_with_parent() -> None:
     """Be killed when the parent ends; end at once if it has ended already.
 
-    A change of user clears the setting, so it is made again after privileges were dropped.
+    The parent is the thread that forked. A change of user clears the setting, so `confine` makes
+    it once more after privileges were dropped.
     """
     parent = os.getppid()
     kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
