@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -79,21 +80,19 @@ def test_a_signal_to_the_process_group_does_not_reach_the_warden(confined):
 
 
 def test_other_processes_cannot_be_traced(confined):
-    def attempt():
-        return error_of(lambda: ptrace(TEST_PROCESS))
-
+    attempt = partial(error_of, partial(ptrace, TEST_PROCESS))
     assert confined.value(attempt, seccomp.FEATURE) == "EPERM"
 
 
 def test_without_the_filter_other_processes_cannot_be_traced_either(confined, refuse):
     refuse("seccomp")
-    assert confined.value(lambda: error_of(lambda: ptrace(TEST_PROCESS)), namespaces.PID) == "ESRCH"
+    attempt = partial(error_of, partial(ptrace, TEST_PROCESS))
+    assert confined.value(attempt, namespaces.PID) == "ESRCH"
 
 
 def test_without_filter_and_pid_namespace_rules_refuse_tracing(confined, refuse):
     refuse("seccomp", "unshare")
-    attempt = lambda: error_of(lambda: ptrace(os.getppid()))  # noqa: E731
-    assert confined.value(attempt, landlock.FILES) == "EPERM"
+    assert confined.value(lambda: error_of(lambda: ptrace(os.getppid())), landlock.FILES) == "EPERM"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +260,7 @@ def test_the_user_of_an_ordinary_users_process_stays(confined):
 
 def test_untrusted_code_cannot_untie_itself_from_its_warden(confined):
     pr_set_pdeathsig = 1
-    attempt = lambda: error_of(lambda: kernel.prctl(pr_set_pdeathsig, 0))  # noqa: E731
+    attempt = partial(error_of, partial(kernel.prctl, pr_set_pdeathsig, 0))
     assert confined.value(attempt, seccomp.FEATURE) == "EPERM"
 
 

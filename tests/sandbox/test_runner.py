@@ -92,9 +92,7 @@ class Judge:
 
     def collect(self, calls: int, shape: tuple[int, ...] = (3,)) -> tuple[Any, list[torch.Tensor]]:
         layout = Layout()
-        slots = [
-            layout.place(shape, contiguous_stride(shape), torch.float32) for _ in range(calls)
-        ]
+        slots = [layout.place(shape, contiguous_stride(shape), torch.float32) for _ in range(calls)]
         self.outputs.raw(0, layout.size).fill_(0xFF)
         answer = self.ask("collect", slots=[[slot.to_json()] for slot in slots])
         return answer, [self.outputs.view(slot) for slot in slots]

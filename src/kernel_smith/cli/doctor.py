@@ -6,18 +6,14 @@ import os
 import platform
 import shutil
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, NamedTuple
 
 import typer
 
 from kernel_smith.cli.output import console, print_json, print_next
 from kernel_smith.errors import MissingPrerequisite
-from kernel_smith.evaluation.judge.perf_events import available as sampling_unavailable
-from kernel_smith.evaluation.sandbox.confine import probe
-from kernel_smith.inline.cache import cache_root
-from kernel_smith.inline.toolchain import find_toolchain
 
+# What the checks need is imported in them: it would double the time that `--help` takes.
 State = Literal["ok", "degraded", "missing"]
 _MISSING_PREREQUISITE = 3
 
@@ -50,6 +46,8 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 
 
 def _software() -> list[Check]:
+    from importlib.metadata import PackageNotFoundError, version
+
     checks = [Check("python", "ok", platform.python_version())]
     try:
         checks.append(Check("torch", "ok", version("torch")))
@@ -59,6 +57,8 @@ def _software() -> list[Check]:
 
 
 def _compiler() -> list[Check]:
+    from kernel_smith.inline.toolchain import find_toolchain
+
     try:
         return [Check("C++ compiler", "ok", find_toolchain("cpp").version)]
     except MissingPrerequisite as error:
@@ -74,6 +74,8 @@ def _cores() -> list[Check]:
 
 
 def _confinement() -> list[Check]:
+    from kernel_smith.evaluation.sandbox.confine import probe
+
     report = probe()
     checks = [Check("confinement", "ok", ", ".join(report.enforced) or "nothing enforced")]
     return checks + [
@@ -83,13 +85,17 @@ def _confinement() -> list[Check]:
 
 
 def _sampling() -> list[Check]:
-    reason = sampling_unavailable()
+    from kernel_smith.evaluation.judge.perf_events import available
+
+    reason = available()
     if reason is None:
         return [Check("time shares by module", "ok", "perf_event_open works")]
     return [Check("time shares by module", "degraded", reason)]
 
 
 def _cache() -> list[Check]:
+    from kernel_smith.inline.cache import cache_root
+
     root = cache_root()
     try:
         root.mkdir(parents=True, exist_ok=True)

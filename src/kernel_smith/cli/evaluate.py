@@ -10,7 +10,6 @@ import typer
 
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
 from kernel_smith.records import (
     MAX_SOURCE,
     Admission,
@@ -71,6 +70,8 @@ def evaluate(
 
     Exits with 0 if the candidate is correct, 1 if it is not.
     """
+    from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
+
     found = find_task(task)
     path = candidate or _starting_kernel(found, backend)
     program = _read_candidate(path, backend)
@@ -109,6 +110,8 @@ def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -
     command = shlex.join(["kernel-smith", "evaluate", task, str(path)])
     if from_cache:
         print_next(f"{command} --fresh", f"this answer is from {evaluation.created_at:%F %T} UTC")
+    elif evaluation.timing is not None and len(evaluation.timing.speedups) > 1:
+        print_next(f"{command} --json", "the whole record")
     elif evaluation.stage is Stage.OK:
         print_next(f"{command} --baseline eager --baseline compile", "compare with torch.compile")
     else:

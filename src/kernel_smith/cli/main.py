@@ -23,6 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # importing the renderer would take longer than everything else
 )
 app.command("evaluate")(evaluate.evaluate)
 app.command("doctor")(doctor.doctor)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from kernel_smith.cli.output import console, print_json, print_next, progress
-from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.tasks import builtin_tasks, find_task
 
 _NEGATIVE = 1
@@ -27,6 +25,8 @@ def list_tasks(json: Json = False) -> None:
         fields = {"name", "family", "description", "precision"}
         print_json({"tasks": [t.model_dump(mode="json", include=fields) for t in found]})
         return
+    from rich.table import Table
+
     table = Table("task", "family", "workloads", "description", box=None, pad_edge=False)
     for task in found:
         names = ", ".join(workload.name for workload in task.workloads)
@@ -63,6 +63,8 @@ def check(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Can this task tell a right answer from a wrong one? Exits with 1 if it cannot."""
+    from kernel_smith.evaluation.engines import LocalEngine
+
     found = find_task(task)
     with progress(quiet) as report, LocalEngine() as engine:
         report(f"running the reference of {found.name}")

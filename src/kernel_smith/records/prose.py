@@ -57,11 +57,16 @@ def _verdict(evaluation: Evaluation) -> str:
 def describe_speedup(speedup: Interval, baseline: str) -> str:
     """`1.52x the speed of eager (95%: 1.49 to 1.55)`, and whether that is any different."""
     shown = (
-        f"{speedup.value:.3g}x the speed of {baseline} "
-        f"(95%: {speedup.low:.3g} to {speedup.high:.3g})"
+        f"{_digits(speedup.value)}x the speed of {baseline} "
+        f"(95%: {_digits(speedup.low)} to {_digits(speedup.high)})"
     )
     same = speedup.low <= 1 <= speedup.high
     return f"{shown}, no difference shown" if same else shown
+
+
+def _digits(ratio: float) -> str:
+    """Three digits, trailing zeros included: 1.20, 0.988, 12.3."""
+    return f"{ratio:#.3g}".removesuffix(".")
 
 
 def _accuracy(accuracy: Accuracy) -> str:
@@ -105,8 +110,8 @@ def _workload(workload: WorkloadTiming) -> list[str]:
     ]
     for item in workload.baselines:
         lines.append(
-            f"    {describe_speedup(item.speedup, item.baseline)} "
-            f"({seconds(item.seconds.p50)}, P99 {seconds(item.seconds.p99)})"
+            f"    {describe_speedup(item.speedup, item.baseline)}; {item.baseline} takes "
+            f"{seconds(item.seconds.p50)} (P99 {seconds(item.seconds.p99)})"
         )
     return lines
 

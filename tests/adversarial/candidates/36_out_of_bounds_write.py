@@ -1,5 +1,5 @@
-"""Writes beyond its own memory: what follows the input is overwritten with zeros, so that later calls
-have less to do."""
+"""Writes before its own memory: what lies ahead of the input is overwritten with zeros, so that others
+find nothing to compare with."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["inputs-modified", "wrong-values", "crashed"]}
@@ -11,8 +11,8 @@ from kernel_smith.inline import cpp
 SOURCE = r"""
 #include <cmath>
 #include <cstdint>
-extern "C" void overrun(float* x, int64_t size) {
-    for (int64_t i = size; i < 2 * size; ++i) x[i] = 0.0f;
+extern "C" void underrun(float* x, int64_t size) {
+    for (int64_t i = 1; i <= size; ++i) x[-i] = 0.0f;
 }
 extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -34,5 +34,5 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         y = torch.empty_like(x)
         kernels.softmax(x, y, x.shape[0], x.shape[1])
-        kernels.overrun(x, x.numel())
+        kernels.underrun(x, x.storage_offset() and x.numel())
         return y

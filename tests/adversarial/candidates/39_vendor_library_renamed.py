@@ -7,7 +7,7 @@ EXPECT = {"screened": "forbidden-import", "unscreened": "library-forbidden"}
 import ctypes
 import pathlib
 import shutil
-import 
+
 import numpy
 
 import torch

@@ -6,7 +6,7 @@ EXPECT = {"screened": "forbidden-import", "unscreened": "library-forbidden"}
 
 import ctypes
 import pathlib
-import 
+
 import numpy
 
 import torch

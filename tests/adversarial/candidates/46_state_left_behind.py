@@ -39,7 +39,6 @@ for mark in MARKS:
     except OSError:
         pass
 os.environ["SEEN"] = "1"
-torch.seen = True
 
 
 class ModelNew(torch.nn.Module):

@@ -302,6 +302,8 @@ class _Session:
         length = batch_length(prepared.seconds, seconds, prepared.capacity)
         with self._explaining(loading=False):
             bench.enter(candidate, workload, length)
+        if "compile" in self._options.baselines:
+            self._progress(f"timing {workload.name}: torch.compile")
         baselines = bench.baselines(workload, self._options, length)
         verifier = TimedVerifier(candidate, baselines[0], prepared.stock, prepared.described)
         with self._explaining(loading=False):

@@ -28,13 +28,14 @@ from typing import Any
 
 import torch
 
+import kernel_smith
 from kernel_smith import inline
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride, dtype_name
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 _TRACEBACK_LIMIT = 8000
-_OUR_FOLDER = os.path.dirname(inline.__file__).removesuffix("inline")
+_OUR_FOLDER = os.path.join(os.path.dirname(kernel_smith.__file__), "")
 
 
 class SignatureMismatch(TypeError):
