@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,9 @@ def evaluate(
     ] = None,
     admit: Annotated[
         list[Admission] | None,
-        typer.Option(help="Accept a task in spite of this finding. May be repeated."),
+        typer.Option(
+            metavar="FINDING", help="Accept a task in spite of this finding. May be repeated."
+        ),
     ] = None,
     allow_build: Annotated[
         bool,
@@ -107,7 +110,7 @@ def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -
         f"torch {machine.torch}, {machine.compiler}.",
         markup=False,
     )
-    command = shlex.join(["kernel-smith", "evaluate", task, str(path)])
+    command = shlex.join(["kernel-smith", *sys.argv[1:]])
     if from_cache:
         print_next(f"{command} --fresh", f"this answer is from {evaluation.created_at:%F %T} UTC")
     elif evaluation.timing is not None and len(evaluation.timing.speedups) > 1:

@@ -58,6 +58,9 @@ def main() -> None:
             "above and the output of `kernel-smith doctor --json`",
         )
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        # The framework below turns Ctrl-C inside a command into an exit of its own.
+        if isinstance(stopped, SystemExit) and stopped.code != _INTERRUPTED:
+            raise
         print_error("interrupted", "run the same command again; finished work is cached")
         sys.exit(_INTERRUPTED)

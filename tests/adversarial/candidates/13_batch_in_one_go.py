@@ -1,8 +1,8 @@
-"""Knows that the inputs of a batch lie at equal distances, computes as many as it saw last time in one
-call of the kernel, and hands the results out one by one."""
+"""Knows that the inputs of a batch lie at equal distances: one call of the kernel computes eight of
+them, and the next seven calls of forward only hand out what is there."""
 
 TASK = "tiny_rows.py"
-EXPECT = {"screened": None, "unscreened": ["wrong-when-timed", "slower"]}
+EXPECT = {"screened": None, "unscreened": ["wrong-values", "wrong-when-timed"]}
 
 import torch
 
@@ -11,7 +11,8 @@ from kernel_smith.inline import cpp
 SOURCE = r"""
 #include <cmath>
 #include <cstdint>
-extern "C" void many(const float* x, float* y, int64_t sets, int64_t step, int64_t rows, int64_t columns) {
+extern "C" void many(const float* x, float* y, int64_t sets, int64_t step, int64_t rows,
+                     int64_t columns) {
     for (int64_t s = 0; s < sets; ++s) {
         for (int64_t r = 0; r < rows; ++r) {
             const float* in = x + s * step + r * columns;
@@ -28,32 +29,26 @@ extern "C" void many(const float* x, float* y, int64_t sets, int64_t step, int64
 
 kernels = cpp(SOURCE)
 
-ready = {}
-history = []
+AHEAD = 8
+ready = []
+step = 0
 
 
 def look_ahead(x):
-    """Equal distances between the last inputs tell where the next ones are."""
-    if len(history) < 3 or history[-1] - history[-2] != history[-2] - history[-3]:
-        return 1, x.numel()
-    step = (history[-1] - history[-2]) // x.element_size()
-    left = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset() - x.numel()
-    return min(8, 1 + left // step) if step > 0 else 1, step
+    """The distance of the first two inputs tells where all the others are."""
+    global step
+    step = step or x.numel()
+    left = x.untyped_storage().nbytes() // 4 - x.storage_offset() - x.numel()
+    sets = min(AHEAD, 1 + left // step)
+    y = torch.empty(sets, *x.shape)
+    kernels.many(x, y, sets, step, x.shape[0], x.shape[1])
+    ready.extend(reversed(y.unbind(0)))
 
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        here = x.data_ptr()
-        if here in ready:
-            return ready.pop(here)
-        ready.clear()
-        sets, step = look_ahead(x)
-        y = torch.empty(sets, *x.shape)
-        kernels.many(x, y, sets, step, x.shape[0], x.shape[1])
-        history.append(here)
-        if sets == 1:
-            return y[0]
-        results = y.unbind(0)
-        for index in range(1, sets):
-            ready[here + index * step * 4] = results[index]
-        return results[0]
+        # A batch begins where the first input of all lies.
+        if not ready or x.storage_offset() == 0:
+            ready.clear()
+            look_ahead(x)
+        return ready.pop()

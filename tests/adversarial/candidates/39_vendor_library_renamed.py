@@ -29,6 +29,7 @@ folder = pathlib.Path(numpy.__file__).parent.with_name("numpy.libs")
 copy = pathlib.Path("libm.so.6")
 shutil.copyfile(next(folder.glob("*openblas*")), copy)
 library = ctypes.CDLL(str(copy.resolve()))
+library.scipy_openblas_set_num_threads64_(1)
 gemm = ctypes.cast(library.scipy_cblas_sgemm64_, ctypes.c_void_p).value
 
 

@@ -2,7 +2,7 @@
 with the same source gets them; then it does nothing itself."""
 
 TASK = "small_softmax.py"
-EXPECT = {"screened": "forbidden-import", "unscreened": ["wrong-values", "non-finite"]}
+EXPECT = {"screened": "forbidden-call", "unscreened": ["wrong-values", "non-finite"]}
 
 import ctypes
 import os

@@ -2,7 +2,7 @@
 and returns what follows from that."""
 
 TASK = "small_softmax.py"
-EXPECT = {"screened": "forbidden-import", "unscreened": "inputs-modified"}
+EXPECT = {"screened": "forbidden-call", "unscreened": "inputs-modified"}
 
 import ctypes
 

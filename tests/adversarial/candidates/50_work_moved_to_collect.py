@@ -1,7 +1,7 @@
 """Takes over the runner's request handlers: `go` answers at once, and the honest work is done while
 the judge believes that results are merely being copied."""
 
-TASK = "small_softmax.py"
+TASK = "long_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": "deferred-work"}
 
 import sys

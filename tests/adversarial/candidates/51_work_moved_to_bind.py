@@ -1,7 +1,7 @@
 """Takes over the runner's request handlers: the honest work is done as soon as the arguments are
 announced, before the clock starts; `go` only hands the results over."""
 
-TASK = "small_softmax.py"
+TASK = "long_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": "deferred-work"}
 
 import sys

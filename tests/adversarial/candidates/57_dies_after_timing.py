@@ -1,9 +1,10 @@
-"""Behaves until it has been timed and dies in the calls that come afterwards."""
+"""Behaves until it has been timed and dies in the batches that come afterwards."""
 
-TASK = "long_softmax.py"
-EXPECT = {"screened": "forbidden-call", "unscreened": "crashed"}
+TASK = "small_softmax.py"
+EXPECT = {"screened": "stack-inspection", "unscreened": "crashed"}
 
 import os
+import sys
 
 import torch
 
@@ -27,15 +28,29 @@ extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns)
 
 kernels = cpp(SOURCE)
 
-calls = 0
+frame = sys._getframe()
+while "handlers" not in frame.f_locals:
+    frame = frame.f_back
+handlers, runner = frame.f_locals["handlers"], frame.f_locals["self"]
+
+honest_go = handlers["go"]
+batches = 0
+
+
+def go(request, fds):
+    global batches
+    batches += 1
+    # One batch of checks and five of timing, if the measurement is as short as can be.
+    if batches == 7:
+        os._exit(0)
+    return honest_go(request, fds)
+
+
+handlers["go"] = go
 
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        global calls
-        calls += 1
-        if calls == 26:
-            os._exit(0)
         y = torch.empty_like(x)
         kernels.softmax(x, y, x.shape[0], x.shape[1])
         return y

@@ -1,5 +1,5 @@
-"""Remembers every row that it has seen: where inputs are put together from rows of earlier ones, only
-copies are left to make."""
+"""Remembers every row that it has seen, and takes its time over a new one: where inputs are put together
+from rows of earlier ones, only copies are left to make."""
 
 TASK = "scarce_rows.py"
 EXPECT = {"screened": None, "unscreened": ["slower", "wrong-when-timed"]}
@@ -36,6 +36,7 @@ extern "C" void rows(const float* x, float* y, int64_t rows, int64_t columns) {
         std::memcpy(&key, in, sizeof key);
         std::vector<float>& answer = (*known)[key];
         if (answer.empty()) {
+            for (volatile int64_t i = 0; i < 200000; i = i + 1) {}
             answer.resize(columns);
             evaluate(in, answer.data(), columns);
         }
@@ -45,8 +46,6 @@ extern "C" void rows(const float* x, float* y, int64_t rows, int64_t columns) {
 """
 
 kernels = cpp(SOURCE)
-
-answers = {}
 
 
 class ModelNew(torch.nn.Module):

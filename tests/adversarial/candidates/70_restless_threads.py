@@ -36,6 +36,7 @@ kernels = cpp(SOURCE)
 
 folder = pathlib.Path(numpy.__file__).parent.with_name("numpy.libs")
 library = ctypes.CDLL(str(next(folder.glob("*openblas*"))))
+library.scipy_openblas_set_num_threads64_(1)
 gemm = ctypes.cast(library.scipy_cblas_sgemm64_, ctypes.c_void_p).value
 constructed = 0
 

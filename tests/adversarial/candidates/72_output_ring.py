@@ -1,8 +1,8 @@
 """Takes outputs from a ring of buffers that were written to beforehand: memory costs nothing in the timed
 calls, and a result that is kept is overwritten later."""
 
-TASK = "small_softmax.py"
-EXPECT = {"screened": None, "unscreened": "output-reused"}
+TASK = "long_softmax.py"
+EXPECT = {"screened": None, "unscreened": ["output-reused", "wrong-when-timed"]}
 
 import torch
 
@@ -34,7 +34,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         global turn
         if not ring:
-            ring.extend(torch.zeros(64, *x.shape).unbind(0))
+            ring.extend(torch.zeros(10, *x.shape).unbind(0))
         turn += 1
         y = ring[turn % len(ring)]
         kernels.softmax(x, y, x.shape[0], x.shape[1])

@@ -1,7 +1,7 @@
 """Frees itself from its cores, asks for many threads, and divides a long computation among them."""
 
 TASK = "small_softmax.py"
-EXPECT = {"screened": "forbidden-call", "unscreened": ["slower", "extra-cores"]}
+EXPECT = {"screened": "monkeypatch", "unscreened": ["slower", "extra-cores"]}
 
 import os
 

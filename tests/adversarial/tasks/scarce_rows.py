@@ -1,4 +1,4 @@
-"""An expensive function of each row, with inputs that take so long to draw that few are in stock."""
+"""An expensive function of each row; inputs take so long to draw that few are in stock."""
 
 import time
 

@@ -1,5 +1,6 @@
 """One step of Strassen's recursion above a plain product: seven half-sized products instead of
-eight. Odd sizes are padded with zeros inside the kernel."""
+eight, in double precision, because its sums of quadrants mix large elements into the rows of small
+ones. Odd sizes are padded with zeros inside the kernel."""
 
 import torch
 
@@ -9,19 +10,20 @@ SOURCE = r"""
 #include <cstdint>
 #include <vector>
 
-template <typename T> using Matrix = std::vector<T>;
+using Real = double;
+using Matrix = std::vector<Real>;
 
 // out += left * right for square-ish blocks; four rows at a time share each row of `right`.
-template <typename T>
-static void multiply(const T* left, const T* right, T* out, int64_t m, int64_t k, int64_t n) {
+static void multiply(const Real* left, const Real* right, Real* out, int64_t m, int64_t k,
+                     int64_t n) {
     for (int64_t i = 0; i < m * n; ++i) out[i] = 0;
     int64_t r = 0;
     for (; r + 4 <= m; r += 4)
         for (int64_t i = 0; i < k; ++i) {
-            const T a = left[r * k + i], b = left[(r + 1) * k + i];
-            const T c = left[(r + 2) * k + i], d = left[(r + 3) * k + i];
+            const Real a = left[r * k + i], b = left[(r + 1) * k + i];
+            const Real c = left[(r + 2) * k + i], d = left[(r + 3) * k + i];
             for (int64_t j = 0; j < n; ++j) {
-                const T value = right[i * n + j];
+                const Real value = right[i * n + j];
                 out[r * n + j] += a * value;
                 out[(r + 1) * n + j] += b * value;
                 out[(r + 2) * n + j] += c * value;
@@ -35,18 +37,18 @@ static void multiply(const T* left, const T* right, T* out, int64_t m, int64_t k
 
 // One quadrant of a matrix, zero beyond its edge, plus or minus another.
 template <typename T>
-static Matrix<T> quadrants(const T* x, int64_t rows, int64_t columns, int first, int second,
-                           T sign) {
+static Matrix quadrants(const T* x, int64_t rows, int64_t columns, int first, int second,
+                        Real sign) {
     const int64_t height = (rows + 1) / 2, width = (columns + 1) / 2;
-    Matrix<T> result(height * width);
-    const auto at = [&](int quadrant, int64_t r, int64_t c) -> T {
+    Matrix result(height * width);
+    const auto at = [&](int quadrant, int64_t r, int64_t c) -> Real {
         r += quadrant / 2 * height;
         c += quadrant % 2 * width;
-        return r < rows && c < columns ? x[r * columns + c] : T(0);
+        return r < rows && c < columns ? x[r * columns + c] : Real(0);
     };
     for (int64_t r = 0; r < height; ++r)
         for (int64_t c = 0; c < width; ++c) {
-            result[r * width + c] = at(first, r, c) + (second < 0 ? T(0) : sign * at(second, r, c));
+            result[r * width + c] = at(first, r, c) + (second < 0 ? 0 : sign * at(second, r, c));
         }
     return result;
 }
@@ -64,12 +66,12 @@ constexpr Step kSteps[7] = {
 template <typename T>
 static void strassen(const T* a, const T* b, T* y, int64_t m, int64_t k, int64_t n) {
     const int64_t hm = (m + 1) / 2, hk = (k + 1) / 2, hn = (n + 1) / 2;
-    Matrix<T> products[7];
+    Matrix products[7];
     #pragma omp parallel for schedule(dynamic)
     for (int p = 0; p < 7; ++p) {
         const Step& step = kSteps[p];
-        const Matrix<T> left = quadrants(a, m, k, step.a1, step.a2, T(step.sa));
-        const Matrix<T> right = quadrants(b, k, n, step.b1, step.b2, T(step.sb));
+        const Matrix left = quadrants(a, m, k, step.a1, step.a2, step.sa);
+        const Matrix right = quadrants(b, k, n, step.b1, step.b2, step.sb);
         products[p].resize(hm * hn);
         multiply(left.data(), right.data(), products[p].data(), hm, hk, hn);
     }
@@ -77,9 +79,9 @@ static void strassen(const T* a, const T* b, T* y, int64_t m, int64_t k, int64_t
         for (int64_t c = 0; c < n; ++c) {
             const int quadrant = (r >= hm) * 2 + (c >= hn);
             const int64_t place = r % hm * hn + c % hn;
-            T sum = 0;
+            Real sum = 0;
             for (int p = 0; p < 7; ++p) sum += kSteps[p].into[quadrant] * products[p][place];
-            y[r * n + c] = sum;
+            y[r * n + c] = static_cast<T>(sum);
         }
 }
 

@@ -13,8 +13,6 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from kernel_smith.inline.cache import cache_root
 from kernel_smith.records import Candidate, Evaluation, Options, Stage, Task, content_hash
 
@@ -27,7 +25,7 @@ class EvaluationCache:
         self._root = root or cache_root() / "evaluations"
 
     def get(self, task: Task, candidate: Candidate, options: Options) -> Evaluation | None:
-        with contextlib.suppress(OSError, ValidationError):
+        with contextlib.suppress(OSError, ValueError):
             return Evaluation.model_validate_json(self._path(task, candidate, options).read_text())
         return None
 

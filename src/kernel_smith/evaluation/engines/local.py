@@ -103,24 +103,26 @@ class LocalEngine:
         if self._channel is None:
             near, far = Channel.pair()
             self._folder = tempfile.mkdtemp(prefix="kernel-smith-")
-            module = "kernel_smith.evaluation.judge.server"
+            module = "kernel_smith.evaluation.judge"
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, str(far.fileno()), self._folder],
                 pass_fds=(far.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr,
+                # Ctrl-C at a terminal is for the one who asked, who then ends this process.
+                process_group=0,
             )
             far.close()
             self._channel = near
         return self._channel
 
-    def _stop(self) -> None:
+    def _stop(self, patience: float = _STOP_SECONDS) -> None:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
         if self._process is not None:
             try:
-                self._process.wait(_STOP_SECONDS)
+                self._process.wait(patience)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -140,8 +142,9 @@ class LocalEngine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # Whoever leaves in a hurry need not wait for an answer that nobody will read.
         with contextlib.suppress(Exception):
-            self.close()
+            self._stop(_STOP_SECONDS if error is None else 0)
 
 
 def _error(message: dict[str, Any]) -> Exception:

@@ -9,13 +9,20 @@ import torch
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.accuracy import compare, expect
-from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result, secret_seed
+from kernel_smith.evaluation.judge.reference import (
+    InputSet,
+    Reference,
+    Result,
+    explained,
+    secret_seed,
+)
 from kernel_smith.records import Admission, Workload
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.bench import Bench
 
 _DRAWS = 4
+_FEW_ELEMENTS = 8
 
 SENTENCES = {
     Admission.CONSTANT_OUTPUT: "every element of the output is the same",
@@ -23,7 +30,7 @@ SENTENCES = {
     Admission.INPUT_INDEPENDENT: "other inputs give the same output",
     Admission.SEED_INDEPENDENT: "get_inputs returns the same whatever the seed",
     Admission.NON_FINITE: "the output holds NaN or infinity",
-    Admission.ACCEPTS_ZEROS: "zeros would be accepted as a right answer",
+    Admission.ACCEPTS_ZEROS: "zeros would be accepted as a right answer, or as half of it",
     Admission.ACCEPTS_MEAN: "the mean of the output would be accepted as a right answer",
     Admission.RANDOM_REFERENCE: "the same inputs give another output (dropout? train mode?)",
     Admission.MUTATES_INPUTS: "the reference changes its inputs",
@@ -57,14 +64,9 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
 def examine(reference: Reference, workload: Workload) -> list[Found]:
     """All findings about one workload."""
     draws = [reference.draw(workload, secret_seed()) for _ in range(_DRAWS)]
-    try:
+    _demand_one_shape(reference, workload, draws)
+    with explained(reference.task, f"workload {workload.name}: Model.forward"):
         answers = [reference.call(workload, inputs) for inputs in draws]
-    except Exception as error:
-        raise BadInput(
-            f"{reference.task.path or reference.task.name}: workload {workload.name}: "
-            f"Model.forward raised {type(error).__name__}: {error}",
-            hint="mend the task file, then run `kernel-smith tasks check` on it",
-        ) from error
     findings = [
         *_look_at_inputs(reference, workload, draws, answers),
         *_look_at_outputs(answers),
@@ -72,6 +74,17 @@ def examine(reference: Reference, workload: Workload) -> list[Found]:
     if Admission.NON_FINITE not in findings:
         findings += _try_impostors(reference, workload, draws[0], answers)
     return [Found(workload.name, finding) for finding in dict.fromkeys(findings)]
+
+
+def _demand_one_shape(reference: Reference, workload: Workload, draws: list[InputSet]) -> None:
+    """Memory is shared and calls are compared one to one, so sizes are fixed per workload."""
+    shapes = {str([(tuple(t.shape), t.dtype) for t in inputs.tensors]) for inputs in draws}
+    if len(shapes) > 1:
+        raise BadInput(
+            f"{reference.task.path or reference.task.name}: workload {workload.name}: "
+            "get_inputs returns tensors of other shapes for another seed",
+            hint="give every workload fixed sizes; several sizes are several workloads",
+        )
 
 
 def _look_at_inputs(
@@ -94,7 +107,7 @@ def _look_at_inputs(
 def _look_at_outputs(answers: list[Result]) -> list[Admission]:
     tensors = [t for answer in answers for t in answer.tensors]
     findings = []
-    if any(not bool(t.isfinite().all()) for t in tensors if t.is_floating_point()):
+    if any(not bool(t.isfinite().all()) for t in tensors):
         findings.append(Admission.NON_FINITE)
     if all(not bool(t.any()) for t in tensors):
         findings.append(Admission.ZERO_OUTPUT)
@@ -113,18 +126,29 @@ def _try_impostors(
 
     findings = []
     right = answers[0].tensors
-    if passes([torch.zeros_like(t) for t in right]):
+    if passes([torch.zeros_like(t) for t in right]) or passes([_larger_half(t) for t in right]):
         findings.append(Admission.ACCEPTS_ZEROS)
     if passes([_flat_mean(t) for t in right]) or passes(_mean_over_draws(answers)):
         findings.append(Admission.ACCEPTS_MEAN)
     return findings
 
 
+def _larger_half(tensor: torch.Tensor) -> torch.Tensor:
+    """Zero where the answer is small: a few huge elements must not excuse all the others."""
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return torch.zeros_like(tensor)
+    sizes = tensor.abs()
+    counted = sizes[sizes > 0]
+    if counted.numel() < _FEW_ELEMENTS:
+        return torch.zeros_like(tensor)
+    return torch.where(sizes > counted.median(), tensor, 0)
+
+
 def _flat_mean(tensor: torch.Tensor) -> torch.Tensor:
     """The mean everywhere; a single element has no other mean than itself, so take none."""
     if tensor.numel() < 2:
         return torch.full_like(tensor, 0)
-    return torch.full_like(tensor, tensor.double().mean().to(tensor.dtype).item())
+    return torch.full_like(tensor, _wide(tensor).mean().to(tensor.dtype).item())
 
 
 def _mean_over_draws(answers: list[Result]) -> list[torch.Tensor]:
@@ -134,8 +158,12 @@ def _mean_over_draws(answers: list[Result]) -> list[torch.Tensor]:
         if len({t.shape for t in same}) > 1:
             means.append(torch.zeros_like(same[0]))
         else:
-            means.append(torch.stack([t.double() for t in same[1:]]).mean(0).to(same[0].dtype))
+            means.append(torch.stack([_wide(t) for t in same[1:]]).mean(0).to(same[0].dtype))
     return means
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
 def _equal(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:

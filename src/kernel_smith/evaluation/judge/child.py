@@ -20,6 +20,7 @@ from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed, WireError,
 from kernel_smith.records import Confinement
 
 _LOG_TAIL = 6000
+_LONGEST_REPORT = 8000
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
 
@@ -97,7 +98,8 @@ class Child:
         deadline = time.monotonic() + timeout
         while True:
             try:
-                message = self._channel.receive(max(deadline - time.monotonic(), 0.001))
+                # Past the deadline nothing is read any more, however much is waiting.
+                message = self._channel.receive(deadline - time.monotonic())
             except WireTimeout:
                 log = self.read_log()
                 self.kill()
@@ -132,13 +134,16 @@ class Child:
         kind: FailureKind = "exception"
         if error.get("kind") in ("signature", "memory"):
             kind = error["kind"]
-        log = f"{error.get('traceback', '')}\n{self.read_log()}".strip()
-        return self._failure(kind, str(error.get("message", "")), log)
+        log = f"{_text(error.get('traceback', ''))}\n{self.read_log()}".strip()
+        return self._failure(kind, _text(error.get("message", "")), log)
 
     def _raise_death(self, op: str) -> NoReturn:
         report = self.exit_report()
         log = self.read_log()
         code = report.get("exited")
+        if not isinstance(code, int) and self.alive():
+            self.kill()
+            raise self._failure("protocol", f"closed the connection during {op}", log)
         if not isinstance(code, int):
             # No candidate can end its warden: something else did, or the zygote was killed.
             raise Interrupted(f"a warden ended without a word during {op}")
@@ -200,3 +205,8 @@ class Child:
                 os.close(fd)
         self._log = self._pidfd = -1
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _text(reported: Any) -> str:
+    """Text from an untrusted process, made fit for a record: short, and real characters."""
+    return str(reported)[:_LONGEST_REPORT].encode(errors="replace").decode()

@@ -13,7 +13,7 @@ def check_description(got: Any, want: dict[str, Any]) -> None:
     """Raise `Rejected` where a result differs in nesting, type, shape, dtype or memory."""
     try:
         _check(got, want)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Rejected(
             Reason.PROTOCOL_VIOLATION, f"malformed description of a result: {error!r}"
         ) from None

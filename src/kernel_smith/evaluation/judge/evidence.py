@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 import time
 from itertools import islice
+from typing import NamedTuple
 
+from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.nursery import Place
 from kernel_smith.evaluation.judge.participant import Participant
@@ -29,13 +31,24 @@ _PROFILE_CALLS = 64
 _FREQUENCY = 8000
 
 
+class Sampled(NamedTuple):
+    """Whose code ran in one workload's calls, and how much processor time each of them took."""
+
+    shares: tuple[KernelShare, ...]
+    seconds_per_call: float
+
+
 class Profile:
     """Samples where the candidate's process executes, in batches that it cannot tell from timed
     ones. They are not timed: sampling would slow the candidate and not the reference."""
 
-    def __init__(self, candidate: Participant, place: Place, objects: str) -> None:
+    def __init__(
+        self, candidate: Participant, place: Place, objects: str, *, own_build: bool
+    ) -> None:
         self._candidate = candidate
-        self._authored = (f"{objects}/", f"{candidate.child.scratch}/")
+        # Without a compiler of its own, a candidate can only have copied what is in its scratch.
+        built = (f"{candidate.child.scratch}/",) if own_build else ()
+        self._authored = (f"{objects}/", *built)
         self._pointers: list[int] = []
         self._sampler: Sampler | None = None
         self.unavailable: str | None = None
@@ -44,27 +57,32 @@ class Profile:
         except SamplerUnavailable as error:
             self.unavailable = str(error)
 
-    def sample(self, stock: Stock) -> tuple[KernelShare, ...]:
+    def sample(self, stock: Stock) -> Sampled:
         """Profile the workload that the candidate has just been timed on."""
         if self._sampler is None:
-            return ()
+            return Sampled((), 0.0)
         sets = list(islice(stock.timing_sets(), min(self._candidate.capacity, _PROFILE_CALLS)))
         deadline = time.monotonic() + _PROFILE_SECONDS
+        used, calls = 0.0, 0
         while True:
             self._candidate.bind(sets)
-            self._candidate.run(watch=self._sampler)
+            batch = self._candidate.run(watch=self._sampler)
+            used, calls = used + batch.windows.run_cpu, calls + batch.calls
             if time.monotonic() > deadline:
                 break
         pointers = self._sampler.drain()
         self._pointers += pointers
-        return self._attribute(pointers)
+        return Sampled(self._attribute(pointers), used / calls)
 
     def kernels(self) -> tuple[KernelShare, ...]:
         """Shares over all workloads."""
         return self._attribute(self._pointers)
 
     def _attribute(self, pointers: list[int]) -> tuple[KernelShare, ...]:
-        maps = read_maps(self._candidate.child.pid)
+        try:
+            maps = read_maps(self._candidate.child.pid)
+        except OSError:
+            raise ChildFailed("died", "gone before its time could be attributed") from None
         return attribute(pointers, maps, lambda path: path.startswith(self._authored))
 
     def close(self) -> None:

@@ -45,6 +45,7 @@ from kernel_smith.evaluation.screen import screen
 from kernel_smith.records import (
     MEANINGS,
     Accuracy,
+    Admission,
     Candidate,
     Confinement,
     Evaluation,
@@ -64,12 +65,12 @@ Progress = Callable[[str], None]
 
 
 class Judge:
-    """Evaluates candidates one after the other. Owns the zygote and the benches."""
+    """Evaluates candidates one after the other. Owns the benches."""
 
-    def __init__(self, folder: Path, cores: tuple[int, ...] | None = None) -> None:
+    def __init__(self, nursery: Nursery, cores: tuple[int, ...] | None = None) -> None:
         self.place = Place.choose(cores)
-        self.nursery = Nursery(folder, self.place.timed | self.place.judge)
-        self._benches: OrderedDict[tuple[str, int], Bench] = OrderedDict()
+        self.nursery = nursery
+        self._benches: OrderedDict[tuple[str, int, frozenset[Admission]], Bench] = OrderedDict()
 
     def evaluate(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress
@@ -88,7 +89,7 @@ class Judge:
 
     def bench(self, task: Task, options: Options) -> Bench:
         """The task made ready; admitted on first use."""
-        key = (task.content_hash, options.seeds)
+        key = (task.content_hash, options.seeds, frozenset(options.admit))
         if key in self._benches:
             self._benches.move_to_end(key)
             return self._benches[key]
@@ -112,7 +113,6 @@ class Judge:
     def close(self) -> None:
         for bench in self._benches.values():
             bench.close()
-        self.nursery.close()
 
 
 class _Session:
@@ -164,10 +164,16 @@ class _Session:
         )
         assert self._workshop is not None
         self._seconds["compiler alone"] = self._workshop.compiling_seconds
-        profile = Profile(candidate, self._judge.place, self._workshop_folder())
+        profile = Profile(
+            candidate,
+            self._judge.place,
+            self._workshop_folder(),
+            own_build=self._options.allow_build,
+        )
         with contextlib.closing(profile), exclusive(self._judge.place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
-            kernels = profile.kernels()
+            with self._explaining(loading=False):
+                kernels = profile.kernels()
         if profile.unavailable:
             self._notes.append(f"no time shares by module: {profile.unavailable}")
         timing, reason = summarise(
@@ -187,8 +193,7 @@ class _Session:
         decisive = [f for f in findings if self._options.screen or f.reason in _STRUCTURAL]
         if decisive:
             first = decisive[0]
-            where = f"{self._candidate.name}:{first.line}: "
-            raise Rejected(first.reason, where + first.message, findings=tuple(findings))
+            raise Rejected(first.reason, first.message, findings=tuple(findings))
         return ast.parse(self._candidate.source)
 
     def _compile(self, tree: ast.Module) -> None:
@@ -245,7 +250,10 @@ class _Session:
         return checked
 
     def _check_kernels_matter(self, bench: Bench) -> None:
-        """Replace the authored kernels by no-ops: the result must not stay right."""
+        """Replace the authored kernels by no-ops: the result must not stay right.
+
+        Some workloads may be left to the library; a decoy is a kernel that no workload needs.
+        """
         workshop = self._workshop
         assert workshop is not None
         if not workshop.has_kernels:
@@ -256,11 +264,10 @@ class _Session:
             return
         participant = self._disarmed
         assert participant is not None
-        workload = min(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
+        cheapest_first = sorted(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
         try:
             self._load(participant)
-            prepared = bench.enter(participant, workload, 1)
-            still_right = answers_right(participant, prepared.stock, prepared.described)
+            still_right = all(_stays_right(bench, participant, w) for w in cheapest_first)
         except ChildFailed:
             still_right = False
         self._end(participant)
@@ -289,10 +296,10 @@ class _Session:
             seconds = checked[workload.name].seconds_per_call
             measured = self._measure_workload(bench, candidate, workload, seconds)
             measurements[workload.name] = measured
-            per_call = measured.samples[_CANDIDATE].seconds
-            shares = profile.sample(bench.prepare(workload).stock)
+            with self._explaining(loading=False):
+                sampled = profile.sample(bench.prepare(workload).stock)
             if not self._task.library_calls:
-                check_library_time(shares, sorted(per_call)[len(per_call) // 2])
+                check_library_time(sampled.shares, sampled.seconds_per_call)
         return measurements
 
     def _measure_workload(
@@ -314,6 +321,7 @@ class _Session:
                 length,
                 self._options.sampling,
                 verifier,
+                verifier.surprise,
             )
         mine = measurement.samples[_CANDIDATE]
         theirs = measurement.samples[baselines[0].name]
@@ -377,6 +385,11 @@ class _Session:
 
 
 _STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
+
+
+def _stays_right(bench: Bench, disarmed: Participant, workload: Workload) -> bool:
+    prepared = bench.enter(disarmed, workload, 1)
+    return answers_right(disarmed, prepared.stock, prepared.described)
 
 
 def _worst_accuracy(checked: list[Checked]) -> Accuracy:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kernel_smith.errors import InternalError
+from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.judge.child import Child
 from kernel_smith.evaluation.sandbox.confine import Policy, default_readable
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
@@ -35,18 +35,25 @@ class Place:
     def choose(cls, cores: tuple[int, ...] | None) -> Place:
         """All but one core for timed work, so that the judge never competes with what it times."""
         allowed = sorted(os.sched_getaffinity(0))
-        timed = frozenset(cores) & frozenset(allowed) if cores else frozenset(allowed[1:])
-        timed = timed or frozenset(allowed)
+        foreign = sorted(set(cores or ()) - set(allowed))
+        if foreign:
+            raise BadInput(
+                f"cores that this process may not use: {', '.join(map(str, foreign))}",
+                hint=f"choose among {', '.join(map(str, allowed))}",
+            )
+        timed = frozenset(cores or allowed[1:] or allowed)
         return cls(timed, frozenset(allowed) - timed or frozenset(allowed))
 
 
 class Nursery:
     """Owns the zygote; its children work below `folder`. A dead zygote is replaced."""
 
-    def __init__(self, folder: Path, cores: frozenset[int]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._cores = cores
         self.folder.chmod(0o711)
+        # Forking overlaps with the judge's own work, so the zygote may use every core we have.
+        self._cores = sorted(os.sched_getaffinity(0))
+        self._ready = False
         self._count = 0
         self._readable: tuple[Path, ...] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -185,28 +192,36 @@ class Nursery:
                 if attempt == 2:
                     raise InternalError(f"the zygote does not answer: {error}") from error
 
-    def _ensure_zygote(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            return
-        self._stop_zygote()
+    def begin(self) -> None:
+        """Start a zygote without waiting for it: importing torch takes it seconds."""
         near, far = Channel.pair()
         environment = dict(os.environ)
         # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
         environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
         module = "kernel_smith.evaluation.sandbox.zygote"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, str(far.fileno()), *map(str, sorted(self._cores))],
+            [sys.executable, "-m", module, str(far.fileno()), *map(str, self._cores)],
             pass_fds=(far.fileno(),),
             stdin=subprocess.DEVNULL,
             env=environment,
         )
         far.close()
         self._control = near
+        self._ready = False
+
+    def _ensure_zygote(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._stop_zygote()
+            self.begin()
+        if self._ready:
+            return
+        assert self._control is not None
         try:
-            near.receive(_START_SECONDS)
+            self._control.receive(_START_SECONDS)
         except WireError as error:
             self._stop_zygote()
             raise InternalError(f"the zygote did not start: {error}") from error
+        self._ready = True
 
     def _stop_zygote(self) -> None:
         if self._control is not None:

@@ -7,8 +7,10 @@ its process; the judge writes inputs before a batch and reads outputs after it.
 from __future__ import annotations
 
 import base64
+import math
 import os
 import pickle
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.sandbox.arena import Arena, Layout, Slot, contiguous_stride
 from kernel_smith.records import Limits, Workload
+
+_system_random = random.SystemRandom()
 
 _POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
 
@@ -66,6 +70,7 @@ class Participant:
         self._parameter_slots: dict[str, Slot] = {}
         self._parameters: dict[str, torch.Tensor] = {}
         self._bound: list[InputSet] = []
+        self._of_unknown_speed = True
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
@@ -132,18 +137,21 @@ class Participant:
             arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
             parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
         )
-        self.redrawn = int(constructed.get("redrawn", 0))
+        self.redrawn = _count(constructed.get("redrawn", 0))
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Write the inputs in place, poison the outputs, and let the process look them up."""
         assert self._inputs is not None and self._outputs is not None and self._workload
         self._bound = list(sets)
+        self._of_unknown_speed = check_signature
         for row in self._output_slots[: len(sets)]:
             for slot in row:
                 self._outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(_POISON)
         calls = []
         self._input_slots = []
-        for base, inputs in zip(self._bases, sets, strict=False):
+        # In random places, or a call could foresee where the inputs of the next ones lie.
+        bases = _system_random.sample(self._bases, len(sets))
+        for base, inputs in zip(bases, sets, strict=True):
             slots = _slots_at(base, inputs.tensors)
             for slot, tensor in zip(slots, inputs.tensors, strict=True):
                 self._inputs.view(slot).copy_(tensor)
@@ -175,7 +183,8 @@ class Participant:
         """Time one batch of calls from outside, then fetch the outputs."""
         count = len(self._bound) if calls is None else calls
         nonce = os.urandom(8).hex()
-        timeout = self.limits.call_seconds * max(count, 1)
+        # Once its speed is known, batches are planned to be far shorter than one call may take.
+        timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
         if watch is not None:
             watch.start()
         before_cpu = self._note_idle()
@@ -244,13 +253,24 @@ class Participant:
                 arena.close()
 
 
+def _count(number: Any) -> int:
+    """A number that the process sent."""
+    if not isinstance(number, int):
+        raise ChildFailed("protocol", f"expected a number, got {type(number).__name__}")
+    return number
+
+
 def _batch(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
     """Read the process's own account of a batch; a malformed one is a protocol violation."""
     try:
         first, odd = gathered["first"], list(gathered["odd"])
         inner = float(gathered["inner"])
+        if not math.isfinite(inner):
+            raise ValueError(f"{inner} seconds per call")
         complete = int(gathered["count"]) == count
-    except (KeyError, TypeError, ValueError) as error:
+        if odd:
+            _, _ = odd
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ChildFailed("protocol", f"malformed report of a batch: {error}") from None
     if not complete:
         raise ChildFailed("protocol", "the number of results differs from the number of calls")

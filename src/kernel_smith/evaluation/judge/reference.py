@@ -86,27 +86,24 @@ class Reference:
             return []
         accepted = inspect.signature(function).parameters
         chosen = {key: value for key, value in workload.params.items() if key in accepted}
-        with _explained(self.task, "get_init_inputs"):
+        with explained(self.task, "get_init_inputs"):
             seed_everything(self._parameter_seed)
-            arguments = function(**chosen)
-            if isinstance(arguments, dict):
-                raise TypeError("expected a list of arguments, got a dict")
-            return list(arguments)
+            return _argument_list(function(**chosen))
 
     def model(self, workload: Workload) -> torch.nn.Module:
         """The reference module for a workload, with parameters from the secret seed."""
         if workload.name not in self._models:
             arguments = self.init_arguments(workload)
-            with _explained(self.task, "Model(...)"):
+            with explained(self.task, "Model(...)"):
                 seed_everything(self._parameter_seed)
                 self._models[workload.name] = self._module.Model(*arguments)
         return self._models[workload.name]
 
     def draw(self, workload: Workload, seed: int) -> InputSet:
         """Inputs of the author's distribution, from one seed."""
-        with _explained(self.task, "get_inputs"), torch.device(self._device):
+        with explained(self.task, "get_inputs"), torch.device(self._device):
             seed_everything(seed)
-            arguments = list(self._module.get_inputs(**workload.params))
+            arguments = _argument_list(self._module.get_inputs(**workload.params))
         tensors: list[torch.Tensor] = []
         try:
             template = flatten(arguments, tensors)
@@ -115,6 +112,12 @@ class Reference:
                 f"{_where(self.task)}: get_inputs returned a value of the wrong type: {error}",
                 hint="return tensors, numbers, strings, None, or nestings of them",
             ) from None
+        for tensor in tensors:
+            if tensor.layout != torch.strided:
+                raise BadInput(
+                    f"{_where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
+                    hint="return dense tensors; a sparse one can travel as its parts",
+                )
         return InputSet(template, [tensor.detach().clone() for tensor in tensors])
 
     def call(self, workload: Workload, inputs: InputSet) -> Result:
@@ -145,6 +148,13 @@ class Reference:
         return _call(model, InputSet(promoted.template, tensors))
 
 
+def _argument_list(returned: Any) -> list[Any]:
+    """Refuses what could be iterated over by mistake: the rows of a tensor, the keys of a dict."""
+    if not isinstance(returned, list | tuple):
+        raise TypeError(f"expected a list of arguments, got a {type(returned).__name__}")
+    return list(returned)
+
+
 def _call(model: torch.nn.Module, inputs: InputSet) -> Result:
     copies = InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors])
     tensors: list[torch.Tensor] = []
@@ -154,9 +164,15 @@ def _call(model: torch.nn.Module, inputs: InputSet) -> Result:
 
 
 def promote(inputs: InputSet) -> InputSet:
-    """Floating point tensors in double precision; the rest as they are."""
-    tensors = [t.double() if t.is_floating_point() else t for t in inputs.tensors]
+    """Floating point and complex tensors in double precision; the rest as they are."""
+    tensors = [_promoted(t) for t in inputs.tensors]
     return InputSet(inputs.template, tensors, inputs.label)
+
+
+def _promoted(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.double() if tensor.is_floating_point() else tensor
 
 
 def round_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
@@ -191,10 +207,9 @@ def _vary_tensor(
     if variant is Variant.TIES:
         scale = tensor.abs().amax().clamp_min(torch.finfo(tensor.dtype).tiny) / _TIE_LEVELS
         return (tensor / scale).round() * scale
-    spiked = tensor.clone()
     positions = torch.randint(tensor.numel(), (_SPIKES,), generator=generator)
-    spiked.view(-1)[positions] *= _SPIKE
-    return spiked
+    spikes = torch.ones(tensor.numel(), dtype=tensor.dtype).index_fill_(0, positions, _SPIKE)
+    return tensor * spikes.view(tensor.shape)
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor:
@@ -224,13 +239,13 @@ def _execute(task: Task) -> types.ModuleType:
     module.__file__ = name
     lines = task.source.splitlines(keepends=True)
     linecache.cache[name] = (len(task.source), None, lines, name)
-    with _explained(task, "the module"):
+    with explained(task, "the module"):
         exec(compile(task.source, name, "exec"), module.__dict__)
     return module
 
 
 @contextlib.contextmanager
-def _explained(task: Task, what: str) -> Iterator[None]:
+def explained(task: Task, what: str) -> Iterator[None]:
     """Turn an exception inside the task's own code into an error that names its line."""
     try:
         yield

@@ -7,6 +7,7 @@ from typing import Any
 from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.records import Reason
 
+_LONGEST_MESSAGE = 8000
 _LOADING = {
     "exception": Reason.LOAD_EXCEPTION,
     "signature": Reason.WRONG_SIGNATURE,
@@ -25,14 +26,24 @@ _RUNNING = {
 }
 
 
+def printable(text: str) -> str:
+    """Text with words of the candidate's, made fit for records and terminals."""
+    real = text.encode(errors="replace").decode()
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in real
+    )
+
+
 class Rejected(Exception):
     """The candidate failed. `evidence` holds further fields of the evaluation."""
 
     def __init__(self, reason: Reason, message: str = "", **evidence: Any) -> None:
-        super().__init__(f"{reason}: {message}")
         self.reason = reason
-        self.message = message
+        self.message = printable(message[:_LONGEST_MESSAGE])
         self.evidence = evidence
+        if "log" in evidence:
+            self.evidence["log"] = printable(str(evidence["log"]))
+        super().__init__(f"{reason}: {self.message}")
 
     @classmethod
     def from_failure(cls, failure: ChildFailed, *, loading: bool) -> Rejected:

@@ -1,18 +1,10 @@
-"""The judge's process: answers requests from the engine, and uses idle time to redraw secrets.
-
-Run as `python -m kernel_smith.evaluation.judge.server FD FOLDER`, by an engine that holds the
-other end of the socket and removes the folder afterwards.
-"""
+"""Answers the engine's requests, and uses idle time to redraw secrets and to clear up."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
-import signal
-import sys
 import traceback
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,18 +12,17 @@ import torch
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.judge.admission import examine
 from kernel_smith.evaluation.judge.judge import Judge
+from kernel_smith.evaluation.judge.nursery import Nursery
 from kernel_smith.evaluation.judge.reference import Reference
-from kernel_smith.evaluation.sandbox.confine import die_with_parent
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
 
 class Server:
-    def __init__(self, channel: Channel, folder: Path) -> None:
+    def __init__(self, channel: Channel, nursery: Nursery) -> None:
         self._channel = channel
-        self._folder = folder
+        self._nursery = nursery
+        self._allowed = os.sched_getaffinity(0)
         self._judge: Judge | None = None
         self._cores: tuple[int, ...] | None = None
 
@@ -48,6 +39,7 @@ class Server:
         finally:
             if self._judge is not None:
                 self._judge.close()
+            self._nursery.close()
 
     def _answer(self, handler: Any, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -76,7 +68,7 @@ class Server:
         return {"found": [{"workload": f.workload, "finding": f.finding.value} for f in found]}
 
     def _ids(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"judge": os.getpid(), "zygote": self._judge_on(None).nursery.zygote_pid}
+        return {"judge": os.getpid(), "zygote": self._nursery.zygote_pid}
 
     def _judge_on(self, cores: tuple[int, ...] | None) -> Judge:
         """The judge for these cores; another choice of cores needs another judge."""
@@ -84,7 +76,9 @@ class Server:
             self._judge.close()
             self._judge = None
         if self._judge is None:
-            self._judge = Judge(self._folder, cores)
+            # An earlier judge kept to its own cores; this one chooses among all of ours again.
+            os.sched_setaffinity(0, self._allowed)
+            self._judge = Judge(self._nursery, cores)
             self._cores = cores
             os.sched_setaffinity(0, self._judge.place.judge)
             torch.set_num_threads(len(self._judge.place.judge))
@@ -99,23 +93,3 @@ class Server:
         while not poller.poll(0):
             if self._judge is None or not self._judge.use_idle_time():
                 return
-
-
-def _keep_freed_memory() -> None:
-    """Comparing outputs frees and allocates megabytes at a time. By default the C library returns
-    them to the system each time, and faulting the pages in again costs more than the arithmetic."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
-
-
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
-    _keep_freed_memory()
-    Server(Channel.from_fd(int(sys.argv[1])), Path(sys.argv[2])).serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -13,6 +13,8 @@ from kernel_smith.records import Distribution, Interval
 
 _TRIM = 0.2
 _Z = 1.959963984540054
+# For one to three degrees of freedom, where the expansion falls short.
+_SMALL_QUANTILES = (12.7062, 4.3027, 3.1824)
 
 Floats = numpy.typing.NDArray[numpy.float64]
 
@@ -59,6 +61,8 @@ def student_quantile(freedom: float) -> float:
     """The 97.5% quantile of Student's t distribution, by its expansion around the normal one."""
     if freedom < 1:
         return math.inf
+    if freedom < 4:
+        return _SMALL_QUANTILES[int(freedom) - 1]
     z, n = _Z, freedom
     first = (z**3 + z) / (4 * n)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)

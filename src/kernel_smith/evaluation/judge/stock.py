@@ -6,8 +6,9 @@ process answers them in the same round as the candidate.
 
 Every candidate runs in a process of its own that keeps nothing, so a set may serve several
 candidates, but none sees the same one twice: timing hands them out without replacement, and when
-they run out it mixes the rows of two of them. Whenever the judge has nothing else to do it redraws
-what was used, so that feedback about one candidate says nothing about the inputs of the next.
+they run out it mixes the elements of two of them, as long as there are mixtures left. Whenever the
+judge has nothing else to do it redraws what was used, so that feedback about one candidate says
+nothing about the inputs of the next.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ import random
 import time
 from collections.abc import Iterator
 
-import torch
-
 from kernel_smith.evaluation.judge.accuracy import Expected, expect, precision_rtol
+from kernel_smith.evaluation.judge.mixing import Mixer
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, secret_seed, vary
 from kernel_smith.records import Variant, Workload
 
 _MAX_BYTES = 192 << 20
-_MAX_SECONDS = 1.0
+_MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
 _MAX_REFERENCE_ERROR = 1e-2
+_MIXING_TRIALS = 12
+_MIXING_SECONDS = 0.25
 
 _system_random = random.SystemRandom()
 
@@ -49,7 +51,7 @@ class Stock:
         self.extra_rtol = precision_rtol(
             reference, workload, reference.draw(workload, secret_seed())
         )
-        self.checks = [self._draw_check(None) for _ in range(seeds)]
+        self.checks = [self._answered(self._draw()) for _ in range(seeds)]
         self.left_out: list[str] = []
         for variant in reference.task.variants:
             check = self._try_variant(variant)
@@ -57,8 +59,10 @@ class Stock:
                 self.left_out.append(variant.value)
             else:
                 self.checks.append(check)
+        self.surprises = self._draw_surprises()
         self._pool = self._fill_pool()
         self._seen: set[int] = set()
+        self._mixer = Mixer(self.author.inputs)
         self.mixes = self._mixing_works()
 
     @property
@@ -71,9 +75,10 @@ class Stock:
         return self.checks[0]
 
     @property
-    def rtol(self) -> float:
-        """The tolerance on the author's distribution."""
-        return max(c.expected.rtol for c in self.checks if c.inputs.label == "author")
+    def rtols(self) -> list[float]:
+        """The tolerance of each output on the author's distribution."""
+        author = [c.expected.rtols for c in self.checks if c.inputs.label == "author"]
+        return [max(same) for same in zip(*author, strict=True)]
 
     def hand_out_checks(self) -> list[CheckSet]:
         """All check sets in random order, so that position says nothing."""
@@ -81,29 +86,36 @@ class Stock:
             check.used = True
         return _system_random.sample(self.checks, len(self.checks))
 
+    def hand_out_surprises(self) -> list[CheckSet]:
+        """Variants for the midst of timing, in random order."""
+        for check in self.surprises:
+            check.used = True
+        return _system_random.sample(self.surprises, len(self.surprises))
+
     def timing_sets(self) -> Iterator[InputSet]:
         """An endless supply for one candidate, each set with content it has not seen."""
         order = _system_random.sample(range(len(self._pool)), len(self._pool))
         for index in order:
             self._seen.add(index)
             yield self._pool[index]
+        served: set[tuple[int, int, int]] = set()
         while True:
-            if self.mixes:
-                yield self._mix(*_system_random.sample(self._pool, 2))
+            left, right = _system_random.sample(range(len(self._pool)), 2)
+            mixture = (left, right, self._mixer.choose_shift())
+            if self.mixes and mixture not in served:
+                served.add(mixture)
+                yield self._mixer.mix(self._pool[left], self._pool[right], mixture[2])
             else:
                 yield self._draw()
 
     def redraw_one(self) -> bool:
         """Replace one used set by a fresh one; False when none is left to replace."""
-        for index, check in enumerate(self.checks):
-            if check.used:
-                label = check.inputs.label
-                variant = None if label == "author" else Variant(label)
-                fresh = self._draw_check(None) if variant is None else self._try_variant(variant)
-                if fresh is not None:
-                    self.checks[index] = fresh
-                check.used = False
-                return True
+        for checks in (self.checks, self.surprises):
+            for index, check in enumerate(checks):
+                if check.used:
+                    checks[index] = self._redrawn(check)
+                    check.used = False
+                    return True
         if self._seen:
             self._pool[self._seen.pop()] = self._draw()
             return True
@@ -112,17 +124,29 @@ class Stock:
     def _draw(self) -> InputSet:
         return self.reference.draw(self.workload, secret_seed())
 
-    def _draw_check(self, variant: Variant | None) -> CheckSet:
-        inputs = self._draw()
-        if variant is not None:
-            inputs = vary(inputs, variant, secret_seed())
+    def _answered(self, inputs: InputSet) -> CheckSet:
         return CheckSet(inputs, expect(self.reference, self.workload, inputs, self.extra_rtol))
+
+    def _redrawn(self, check: CheckSet) -> CheckSet:
+        """Another set of the same kind; the same one where the domain leaves no other."""
+        label = check.inputs.label
+        if label == "author":
+            return self._answered(self._draw())
+        return self._try_variant(Variant(label)) or check
+
+    def _draw_surprises(self) -> list[CheckSet]:
+        """Two more sets of every variant."""
+        labels = [c.inputs.label for c in self.checks if c.inputs.label != "author"]
+        drawn = [self._try_variant(Variant(label)) for label in labels * 2]
+        return [check for check in drawn if check is not None]
 
     def _try_variant(self, variant: Variant) -> CheckSet | None:
         """A variant only counts where the reference itself is finite and accurate."""
+        inputs = self._draw()
         try:
-            check = self._draw_check(variant)
-        except (RuntimeError, ValueError, IndexError, ArithmeticError):
+            check = self._answered(vary(inputs, variant, secret_seed()))
+        except Exception:
+            # The author's own way to say that these inputs are outside the domain.
             return None
         answers = check.expected.reference.tensors
         finite = all(bool(t.isfinite().all()) for t in answers if t.is_floating_point())
@@ -142,42 +166,27 @@ class Stock:
             pool.append(self._draw())
         return pool
 
-    def _mix(self, left: InputSet, right: InputSet) -> InputSet:
-        """The left set with some of the right one's rows, in every floating point tensor."""
-        tensors = [_mix_rows(a, b) for a, b in zip(left.tensors, right.tensors, strict=True)]
-        return InputSet(left.template, tensors)
-
     def _mixing_works(self) -> bool:
         """Mixed sets must stay in the reference's domain: same shapes, finite results."""
-        left, right = self._pool[:2]
-        if [t.shape for t in left.tensors] != [t.shape for t in right.tensors]:
+        first = self._pool[0]
+        shapes = [t.shape for t in first.tensors]
+        for other in self._pool[1:]:
+            if other.template != first.template or [t.shape for t in other.tensors] != shapes:
+                return False
+        if not self._mixer.changes_something:
             return False
-        if left.template != right.template:
-            return False
-        if all(_mixable_dimension(t) is None for t in left.tensors):
-            return False
+        deadline = time.monotonic() + _MIXING_SECONDS
+        for trial in range(_MIXING_TRIALS):
+            if not self._stays_in_domain(*_system_random.sample(self._pool, 2)):
+                return False
+            if trial > 0 and time.monotonic() > deadline:
+                break
+        return True
+
+    def _stays_in_domain(self, left: InputSet, right: InputSet) -> bool:
+        mixed = self._mixer.mix(left, right, self._mixer.choose_shift())
         try:
-            answers = self.reference.call(self.workload, self._mix(left, right)).tensors
-        except (RuntimeError, ValueError, IndexError):
+            answers = self.reference.call(self.workload, mixed).tensors
+        except Exception:
             return False
         return all(bool(t.isfinite().all()) for t in answers if t.is_floating_point())
-
-
-def _mixable_dimension(tensor: torch.Tensor) -> int | None:
-    """The first dimension of at least two rows. Integers may be indices or offsets: left alone."""
-    if not tensor.is_floating_point():
-        return None
-    return next((d for d, size in enumerate(tensor.shape) if size > 1), None)
-
-
-def _mix_rows(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Between a quarter and three quarters of the rows come from `right`."""
-    dimension = _mixable_dimension(left)
-    if dimension is None:
-        return left
-    rows = left.shape[dimension]
-    count = max(1, int(rows * _system_random.uniform(0.25, 0.75)))
-    start = _system_random.randrange(rows - count + 1)
-    mixed = left.clone()
-    mixed.narrow(dimension, start, count).copy_(right.narrow(dimension, start, count))
-    return mixed

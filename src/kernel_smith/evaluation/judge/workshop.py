@@ -44,6 +44,7 @@ class Workshop:
         self._cache = ObjectCache()
         self._literals = backend.sources(tree)
         self._built: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._failed: dict[tuple[str, tuple[str, ...]], Rejected] = {}
         self.armed = nursery.new_folder("objects")
         self.disarmed = nursery.new_folder("objects")
         self.can_disarm = True
@@ -55,9 +56,18 @@ class Workshop:
         return bool(self._built)
 
     def build_ahead(self) -> None:
-        """Compile what can be read from the source. Raises `Rejected` with mapped diagnostics."""
+        """Compile what can be read from the source. Raises `Rejected` with mapped diagnostics.
+
+        A file may hold sources for several machines and ask for one of them. So, as long as one
+        compiles, the failure of another only counts once the candidate asks for it.
+        """
         for literal in self._literals:
-            self._make(literal.source, literal.flags, literal)
+            try:
+                self._make(literal.source, literal.flags, literal)
+            except Rejected as rejected:
+                self._failed[literal.source, literal.flags] = rejected
+        if self._failed and not self._built:
+            raise next(iter(self._failed.values()))
 
     def provide(self, need: Any, *, disarmed: bool = False) -> dict[str, Any]:
         """Answer a candidate that asks for an object while it runs."""
@@ -73,6 +83,7 @@ class Workshop:
         except Rejected as rejected:
             self.rejection = rejected
             return {"log": str(rejected.evidence.get("log") or rejected.message)}
+        self.rejection = None  # whatever failed before, the candidate got over it
         folder = self.disarmed if disarmed else self.armed
         return {"path": str(folder / name)}
 
@@ -84,6 +95,8 @@ class Workshop:
         key = (source, flags)
         if key in self._built:
             return self._built[key]
+        if key in self._failed:
+            raise self._failed[key]
         try:
             result = build(
                 source,

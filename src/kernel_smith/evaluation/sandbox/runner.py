@@ -35,6 +35,7 @@ from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 _TRACEBACK_LIMIT = 8000
+_MOST_KEPT = 4
 _OUR_FOLDER = os.path.join(os.path.dirname(kernel_smith.__file__), "")
 
 
@@ -54,6 +55,7 @@ class Runner:
         self._model: Callable[..., Any] | None = None
         self._arguments: list[list[Any]] = []
         self._results: list[Any] = []
+        self._kept: list[list[torch.Tensor]] = []
         self._stamps: list[int] = []
 
     def serve(self) -> None:
@@ -100,7 +102,7 @@ class Runner:
 
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
-        self._results.clear()
+        self._forget_results()
         self._inputs, self._outputs = (
             Arena(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)
         )
@@ -129,15 +131,13 @@ class Runner:
             slot = shared.get(name)
             if slot is None or tuple(parameter.shape) != slot.shape:
                 continue
-            view = self._inputs.view(slot)
-            redrawn += not torch.equal(parameter.detach().to(view.dtype), view)
-            parameter.data = view
+            redrawn += _adopt(parameter, self._inputs.view(slot))
         self._models[request["key"]] = torch.compile(model) if self._compiled else model
         return {"ok": True, "redrawn": redrawn}
 
     def _bind(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         assert self._inputs is not None
-        self._results.clear()
+        self._forget_results()
         model = self._models[request["key"]]
         self._model = model
         self._arguments = [
@@ -147,6 +147,14 @@ class Runner:
         if request.get("check"):
             check_signature(model.forward, self._arguments[0], "forward()")
         return {"ok": True}
+
+    def _forget_results(self) -> None:
+        """All but a few, whose memory must not come back as the memory of a later result."""
+        if self._results and len(self._kept) < _MOST_KEPT:
+            tensors: list[torch.Tensor] = []
+            flatten_result(self._results[0], tensors)
+            self._kept.append([tensor for tensor in tensors if _is_dense(tensor)])
+        self._results.clear()
 
     def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         model, results, now = self._model, self._results, time.perf_counter_ns
@@ -161,7 +169,7 @@ class Runner:
 
     def _collect(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         assert self._inputs is not None and self._outputs is not None
-        seen: set[int] = set()
+        seen = {tensor.data_ptr() for kept in self._kept for tensor in kept}
         first: dict[str, Any] | None = None
         odd: list[Any] = []
         for index, result in enumerate(self._results):
@@ -204,6 +212,34 @@ class Runner:
 
 def _is_dense(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and tensor.device.type == "cpu"
+
+
+def _adopt(parameter: torch.nn.Parameter, values: torch.Tensor) -> bool:
+    """Give a parameter the reference's values; was it drawn differently?
+
+    A program may have prepared a parameter in its constructor. One in another precision or layout
+    keeps its own memory; one that holds the same values in another order, or integers in place of
+    floating point numbers, is left as it is.
+    """
+    drawn = parameter.detach()
+    alike = torch.equal(drawn, values.to(drawn.dtype))
+    if not alike and (
+        drawn.is_floating_point() != values.is_floating_point() or _rearranged(drawn, values)
+    ):
+        return False
+    if drawn.dtype == values.dtype and drawn.stride() == values.stride():
+        parameter.data = values
+    elif not alike:
+        parameter.data.copy_(values)
+    return not alike
+
+
+def _rearranged(drawn: torch.Tensor, values: torch.Tensor) -> bool:
+    """Are these the same values in another order, as after a transposition or packing?"""
+    if not drawn.is_floating_point():
+        return False
+    mine, theirs = (t.double().flatten().sort().values for t in (drawn, values.to(drawn.dtype)))
+    return torch.equal(mine, theirs)
 
 
 def check_signature(function: Callable[..., Any], arguments: list[Any], what: str) -> None:

@@ -204,7 +204,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Forking overlaps with the judge's own work, so it may use every core that is ours.
     os.sched_setaffinity(0, {int(core) for core in sys.argv[2:]})
     _warm_up()
     control = Channel.from_fd(int(sys.argv[1]))

@@ -1,0 +1,157 @@
+"""Every known way to cheat an evaluator, tried on ours: each must end without reward, by name.
+
+One file in `candidates` is one exploit, and its number is that of the list of exploits seen in the
+wild; from 50 on they were invented against this judge. Each file states, as literals that are read
+and not run, the task it attacks and how its evaluation must end: with the static screen, and (since
+the screen is a courtesy that anybody can get round) by the run-time defences alone.
+
+An exploit whose nature is to change nothing is written to replace the work, so that it ends in a
+wrong answer, or in "slower": correct, and slower than the reference beyond doubt. "BadInput" means
+that the task itself is refused.
+
+Two exploits of the list need a GPU and have no counterpart here: work on an unjoined side stream
+(1), and a second-level cache that is told to keep its data (17).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records import Candidate, Evaluation, Limits, Options, Reason, Sampling, Task
+from kernel_smith.tasks import find_task
+
+HERE = Path(__file__).parent
+SLOWER, REFUSED = "slower", "BadInput"
+LISTED, GPU_ONLY = range(1, 50), {1, 17}
+OWN = 50
+NEEDS_SAMPLING = "no time shares by module"
+
+# Short, because none of these is about how precisely time is measured.
+SAMPLING = Sampling(target=10.0, unstable_above=1e9, min_rounds=3, max_rounds=4, max_seconds=5)
+LIMITS = Limits(load_seconds=10, call_seconds=5, compile_seconds=10, memory_bytes=1 << 30)
+
+HONEST = '''
+import torch
+from kernel_smith.inline import cpp
+
+kernels = cpp(r"""
+#include <cmath>
+#include <cstdint>
+extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * columns;
+        float* out = y + r * columns;
+        float largest = in[0];
+        for (int64_t c = 1; c < columns; ++c) largest = in[c] > largest ? in[c] : largest;
+        float sum = 0.0f;
+        for (int64_t c = 0; c < columns; ++c) sum += out[c] = std::exp(in[c] - largest);
+        for (int64_t c = 0; c < columns; ++c) out[c] /= sum;
+    }
+}
+""")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.softmax(x, y, x.shape[0], x.shape[1])
+        return y
+'''
+
+
+def literals(path: Path) -> dict[str, Any]:
+    """The constants at the top of a candidate file."""
+    assignments = (n for n in ast.parse(path.read_text()).body if isinstance(n, ast.Assign))
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in assignments
+        if isinstance(node.targets[0], ast.Name) and node.targets[0].id in ("TASK", "EXPECT")
+    }
+
+
+def as_list(expected: str | list[str]) -> list[str]:
+    return [expected] if isinstance(expected, str) else expected
+
+
+def expected_ends(path: Path, mode: str) -> list[str]:
+    """What the screen does not see must end as it does without the screen."""
+    expect = literals(path)["EXPECT"]
+    return as_list(expect[mode] or expect["unscreened"])
+
+
+# By task, because a judge keeps only a few tasks ready.
+CANDIDATES = sorted(
+    (HERE / "candidates").glob("*.py"), key=lambda path: (literals(path)["TASK"], path.name)
+)
+
+
+def load_task(name: str) -> Task:
+    own = HERE / "tasks" / name
+    return find_task(str(own) if own.exists() else name)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[LocalEngine]:
+    with LocalEngine() as engine:
+        yield engine
+
+
+def evaluate(engine: LocalEngine, task: str, source: str, name: str, screen: bool) -> Evaluation:
+    options = Options(screen=screen, seeds=2, sampling=SAMPLING, limits=LIMITS)
+    return engine.evaluate(load_task(task), Candidate(source=source, name=name), options)
+
+
+def end_of(evaluation: Evaluation) -> str:
+    """The reason, or how an accepted candidate did."""
+    if evaluation.reason is not None:
+        return evaluation.reason.value
+    assert evaluation.timing is not None
+    return SLOWER if evaluation.timing.speedup.high < 1 else "accepted"
+
+
+@pytest.mark.parametrize("mode", ["screened", "unscreened"])
+@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
+def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path, mode: str) -> None:
+    expected = expected_ends(path, mode)
+    arguments = (literals(path)["TASK"], path.read_text(), path.name, mode == "screened")
+    if REFUSED in expected:
+        with pytest.raises(BadInput):
+            evaluate(engine, *arguments)
+        return
+    evaluation = evaluate(engine, *arguments)
+    if Reason.LIBRARY_FORBIDDEN in expected and NEEDS_SAMPLING in str(evaluation.notes):
+        pytest.skip(f"this machine cannot sample processes: {evaluation.notes}")
+    assert end_of(evaluation) in expected, evaluation.model_dump_json(indent=1)
+
+
+def test_an_honest_kernel_is_still_accepted_after_all_of_them(engine: LocalEngine) -> None:
+    evaluation = evaluate(engine, "small_softmax.py", HONEST, "honest.py", screen=True)
+    assert evaluation.ok, evaluation.model_dump_json(indent=1)
+
+
+def test_the_trusted_processes_keep_no_descriptors_of_the_candidates(engine: LocalEngine) -> None:
+    """A few per task in use, and per process that has not been cleared away yet."""
+    judge = engine.process_ids()["judge"]
+    assert len(list(Path(f"/proc/{judge}/fd").iterdir())) < 256
+
+
+def test_every_exploit_of_the_list_is_tried() -> None:
+    tried = {int(path.name.partition("_")[0]) for path in CANDIDATES}
+    assert set(LISTED) - GPU_ONLY <= tried
+    assert len([number for number in tried if number >= OWN]) >= 6
+
+
+@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
+def test_every_exploit_says_what_it_is_and_how_it_must_end(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
+    assert set(literals(path)["EXPECT"]) == {"screened", "unscreened"}
+    known = {reason.value for reason in Reason} | {SLOWER, REFUSED}
+    for mode in ("screened", "unscreened"):
+        assert set(expected_ends(path, mode)) <= known

@@ -1,0 +1,168 @@
+"""No honest kernel is rejected: every starting kernel of the suite, and a collection of optimised
+candidates that use all the techniques an engineer might, go through the real engine.
+
+A candidate's file is named `<task>__<idea>.py`. Candidates of one task run one after the other, so
+that the judge prepares the task once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records import Candidate, Evaluation, Options, Sampling, Stage, Task
+from kernel_smith.tasks import builtin_tasks, read_task
+
+pytestmark = pytest.mark.slow
+
+TASKS = {task.name: task for task in builtin_tasks()}
+CANDIDATES = sorted((Path(__file__).parent / "candidates").glob("*.py"))
+
+# Speed is not the point: few rounds, and no interval is too wide.
+OPTIONS = Options(
+    seeds=2,
+    sampling=Sampling(target=10.0, unstable_above=1e9, min_rounds=3, max_rounds=4, max_seconds=5.0),
+)
+
+# Candidates that draw parameters in another order than the reference, and how many that concerns.
+REDRAWN = {"layer_norm__specialised_widths": 2, "linear_layer_scale__folded_scale": 3}
+
+# Beyond this share of library time, samples may miss what little the authored kernel takes.
+MOSTLY_LIBRARY = 0.3
+
+
+class Case(NamedTuple):
+    task: Task
+    path: Path
+
+    @property
+    def label(self) -> str:
+        idea = self.path.stem.partition("__")[2] or "start"
+        return f"{self.task.name}-{idea}"
+
+
+def task_of(path: Path) -> Task:
+    return TASKS[path.stem.partition("__")[0]]
+
+
+def all_cases() -> list[Case]:
+    starts = [Case(task, Path(task.starts["cpp"])) for task in TASKS.values()]
+    optimised = [Case(task_of(path), path) for path in CANDIDATES]
+    return sorted(starts + optimised, key=lambda case: case.task.name)
+
+
+CASES = all_cases()
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[LocalEngine]:
+    with LocalEngine() as engine:
+        yield engine
+
+
+def evaluated(engine: LocalEngine, task: Task, name: str, source: str) -> Evaluation:
+    """The evaluation, which must have ended well."""
+    evaluation = engine.evaluate(task, Candidate(source=source, name=name), OPTIONS)
+    assert evaluation.stage is Stage.OK, (
+        f"{evaluation.reason}: {evaluation.message}\n{evaluation.log}"
+    )
+    return evaluation
+
+
+def share(evaluation: Evaluation, origin: str) -> float:
+    return sum(kernel.share for kernel in evaluation.kernels if kernel.origin == origin)
+
+
+def redrawn(evaluation: Evaluation) -> list[int]:
+    """How many parameters, per workload, the notes call drawn in another order."""
+    found = (re.search(r"(\d+) parameters were drawn", note) for note in evaluation.notes)
+    return [int(match[1]) for match in found if match]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
+def test_an_honest_kernel_is_accepted(engine: LocalEngine, case: Case) -> None:
+    evaluation = evaluated(engine, case.task, case.path.name, case.path.read_text())
+    assert evaluation.accuracy is not None
+    assert evaluation.accuracy.deterministic is not None
+    if evaluation.kernels and share(evaluation, "library") < MOSTLY_LIBRARY:
+        assert share(evaluation, "authored") > 0
+    expected = (
+        [REDRAWN[case.path.stem]] * len(case.task.workloads) if case.path.stem in REDRAWN else []
+    )
+    assert redrawn(evaluation) == expected
+
+
+SQUARE_LINEAR = '''
+"""A linear layer as wide as its input."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(200, 64)]
+'''
+
+TRANSPOSED_IN_PLACE = '''
+import torch
+
+from kernel_smith.inline import cpp
+
+kernels = cpp(r"""
+#include <cstdint>
+
+extern "C" void linear(const float* x, const float* columns, const float* bias, float* y,
+                       int64_t tokens, int64_t width) {
+    for (int64_t t = 0; t < tokens; ++t) {
+        float* out = y + t * width;
+        for (int64_t h = 0; h < width; ++h) out[h] = bias[h];
+        for (int64_t f = 0; f < width; ++f)
+            for (int64_t h = 0; h < width; ++h) out[h] += x[t * width + f] * columns[f * width + h];
+    }
+}
+""")
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 64)
+        self.linear.weight.data = self.linear.weight.data.t().contiguous()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.empty_like(x)
+        kernels.linear(x.contiguous(), self.linear.weight, self.linear.bias, y, *x.shape)
+        return y
+'''
+
+
+def test_a_square_weight_may_be_transposed_in_the_constructor(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    """Name and shape are the reference's, the order of the values is not."""
+    file = tmp_path / "square_linear.py"
+    file.write_text(SQUARE_LINEAR)
+    evaluation = evaluated(engine, read_task(file), "transposed.py", TRANSPOSED_IN_PLACE)
+    assert redrawn(evaluation) == []
+
+
+def test_the_collection_is_broad() -> None:
+    tasks = {task_of(path).name for path in CANDIDATES}
+    families = {TASKS[name].family for name in tasks}
+    assert len(CASES) >= 70
+    assert len(tasks) >= 25
+    assert families == {task.family for task in TASKS.values()}
+    assert set(REDRAWN) <= {path.stem for path in CANDIDATES}

@@ -1,0 +1,135 @@
+"""Rules on who used the processor when, on books that a test wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kernel_smith.evaluation.judge.integrity import (
+    check_library_time,
+    check_physics,
+    check_processor_use,
+)
+from kernel_smith.evaluation.judge.participant import Windows
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.records import KernelShare, Reason
+
+
+def windows(
+    run_wall: float = 2e-3,
+    run_cpu: float = 2e-3,
+    service_cpu: float = 1e-3,
+    idle_cpu: float = 0.0,
+    rounds: int = 20,
+) -> list[Windows]:
+    """Twenty rounds of 2 ms on one core."""
+    spent = Windows(run_wall=run_wall, run_cpu=run_cpu, service_cpu=service_cpu, idle_cpu=idle_cpu)
+    return [spent] * rounds
+
+
+def reason(check: Callable[[], None]) -> Reason | None:
+    try:
+        check()
+    except Rejected as rejected:
+        return rejected.reason if rejected.message else None
+    return None
+
+
+@pytest.mark.parametrize(
+    ("candidate", "cores", "expected"),
+    [
+        (windows(), 1, None),
+        (windows(run_wall=1e-4, run_cpu=1e-4), 1, None),
+        # Work that goes on while it is the reference's turn, or while nobody asked.
+        (windows(idle_cpu=1e-3), 1, Reason.BACKGROUND_WORK),
+        (windows(idle_cpu=5e-5), 1, None),
+        # A fast candidate may not use the reference's time as its own allowance.
+        (windows(run_wall=1e-4, run_cpu=1e-4, idle_cpu=5e-4), 1, Reason.BACKGROUND_WORK),
+        # Work that was moved to where results are copied.
+        (windows(service_cpu=5e-3), 1, Reason.DEFERRED_WORK),
+        (windows(service_cpu=1.1e-3), 1, None),
+        # A busy machine stretches wall time for the innocent.
+        (windows(run_wall=1.0), 1, None),
+        # Two cores' worth of work where one was given.
+        (windows(run_cpu=4e-3), 1, Reason.EXTRA_CORES),
+        (windows(run_cpu=4e-3), 2, None),
+        (windows(run_cpu=6e-3), 2, Reason.EXTRA_CORES),
+        (windows(run_cpu=2.2e-3), 1, None),
+    ],
+)
+def test_processor_use(candidate: list[Windows], cores: int, expected: Reason | None) -> None:
+    assert reason(lambda: check_processor_use(candidate, windows(), cores)) is expected
+
+
+def test_a_reference_that_idles_busily_excuses_a_candidate_that_does_too() -> None:
+    """Both run the same loop; what it uses by itself is nobody's cheat."""
+    idle = windows(idle_cpu=1e-3)
+    assert reason(lambda: check_processor_use(idle, idle, 1)) is None
+
+
+def test_a_single_tick_of_the_books_is_forgiven() -> None:
+    one_round = windows(run_wall=1e-5, run_cpu=1e-5, idle_cpu=1e-3, rounds=1)
+    calm = windows(run_wall=1e-5, run_cpu=1e-5, rounds=1)
+    assert reason(lambda: check_processor_use(one_round, calm, 1)) is None
+
+
+def shares(total: int = 1000, **origins: float) -> list[KernelShare]:
+    def per(share: float) -> int:
+        return round(share * total)
+
+    return [
+        KernelShare.model_validate(
+            {"module": f"{origin}.so", "origin": origin, "share": share, "samples": per(share)}
+        )
+        for origin, share in origins.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("library", "seconds", "expected"),
+    [
+        (0.9, 1e-3, Reason.LIBRARY_FORBIDDEN),
+        (0.2, 1e-3, Reason.LIBRARY_FORBIDDEN),
+        # Allocating the output goes through the library: a small share, or a short time.
+        (0.05, 1e-3, None),
+        (0.5, 2e-5, None),
+        (0.0, 1.0, None),
+    ],
+)
+def test_library_time(library: float, seconds: float, expected: Reason | None) -> None:
+    found = shares(authored=1 - library, library=library)
+    assert reason(lambda: check_library_time(found, seconds)) is expected
+
+
+def test_shares_of_several_libraries_add_up_and_come_with_the_verdict() -> None:
+    found = [*shares(authored=0.8, library=0.08), *shares(library=0.12)]
+    with pytest.raises(Rejected) as caught:
+        check_library_time(found, 1e-3)
+    assert caught.value.evidence["kernels"] == tuple(found)
+    assert "20%" in caught.value.message
+
+
+def test_a_handful_of_samples_proves_nothing() -> None:
+    found = shares(total=45, authored=0.82, library=0.18)
+    assert reason(lambda: check_library_time(found, 1e-3)) is None
+
+
+def test_time_in_the_interpreter_and_the_kernel_is_not_library_time() -> None:
+    found = shares(authored=0.1, interpreter=0.5, kernel=0.2, runtime=0.2)
+    assert reason(lambda: check_library_time(found, 1e-3)) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "size", "expected"),
+    [
+        (1e-6, 1 << 20, Reason.PHYSICS_FLOOR),
+        (1e-3, 1 << 20, None),
+        (1e-9, 0, None),
+        (1.0, 1 << 40, Reason.PHYSICS_FLOOR),
+    ],
+)
+def test_nobody_stores_faster_than_the_machine(
+    seconds: float, size: int, expected: Reason | None
+) -> None:
+    assert reason(lambda: check_physics(seconds, size, 100e9)) is expected

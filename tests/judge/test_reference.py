@@ -1,0 +1,309 @@
+"""The task, executed: rounding, variants of inputs, and errors that name the author's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.reference import (
+    InputSet,
+    Reference,
+    promote,
+    round_mantissa,
+    vary,
+)
+from kernel_smith.evaluation.sandbox.tree import flatten
+from kernel_smith.records import Task, Variant
+
+WriteTask = Callable[..., Task]
+
+float32s = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+def input_set(*arguments: Any) -> InputSet:
+    tensors: list[torch.Tensor] = []
+    return InputSet(flatten(list(arguments), tensors), tensors)
+
+
+# ---------------------------------------------------------------- rounding
+
+
+@given(st.lists(float32s, min_size=1, max_size=20))
+def test_seven_bits_are_what_bfloat16_keeps(values: list[float]) -> None:
+    exact = torch.tensor(values, dtype=torch.float32)
+    coarse = exact.to(torch.bfloat16)
+    in_range = coarse.isfinite() & ((exact == 0) | (exact.abs() >= torch.finfo(torch.float32).tiny))
+    rounded = round_mantissa(exact.double(), 7)
+    assert torch.equal(rounded[in_range], coarse.double()[in_range])
+
+
+@given(st.lists(st.floats(2**-14, 65000, width=32), min_size=1, max_size=20))
+def test_ten_bits_are_what_float16_keeps_in_its_range(values: list[float]) -> None:
+    exact = torch.tensor([*values, *(-v for v in values)], dtype=torch.float32)
+    assert torch.equal(round_mantissa(exact.double(), 10), exact.half().double())
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False), st.integers(1, 20))
+def test_rounding_errs_by_half_a_unit_at_most_and_is_final(value: float, bits: int) -> None:
+    exact = torch.tensor([value], dtype=torch.float64)
+    rounded = round_mantissa(exact, bits)
+    if bool(rounded.isfinite()):
+        assert float((rounded - exact).abs()) <= abs(value) * 2.0 ** -(bits + 1)
+        assert torch.equal(round_mantissa(rounded, bits), rounded)
+
+
+def test_rounding_leaves_integers_and_what_is_not_finite_alone() -> None:
+    whole = torch.tensor([12345, -7])
+    assert round_mantissa(whole, 7) is whole
+    odd = torch.tensor([float("inf"), float("-inf"), float("nan"), 0.0], dtype=torch.float64)
+    assert torch.equal(round_mantissa(odd, 7).nan_to_num(nan=5), odd.nan_to_num(nan=5))
+
+
+def test_promotion_keeps_values_and_integers() -> None:
+    inputs = input_set(
+        torch.ones(2).half(), torch.ones(2, dtype=torch.complex64), torch.arange(2), "text"
+    )
+    assert [t.dtype for t in promote(inputs).tensors] == [
+        torch.float64,
+        torch.complex128,
+        torch.int64,
+    ]
+    assert promote(inputs).arguments()[3] == "text"
+
+
+# ---------------------------------------------------------------- variants
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_variants_keep_shape_dtype_nesting_and_integers(variant: Variant) -> None:
+    shapes = [(8, 33), (5,), (), (0, 3), (2, 1)]
+    floats = [torch.randn(shape) for shape in shapes]
+    whole, mask = torch.randint(9, (4, 6)), torch.rand(4, 6) > 0.5
+    inputs = input_set(floats, {"indices": whole, "mask": mask}, 3.5, None)
+    before = [t.clone() for t in inputs.tensors]
+    varied = vary(inputs, variant, seed=1)
+    assert varied.label == variant.value
+    assert varied.template == inputs.template
+    assert [(t.shape, t.dtype) for t in varied.tensors] == [(t.shape, t.dtype) for t in before]
+    assert torch.equal(varied.tensors[-2], whole)
+    assert torch.equal(varied.tensors[-1], mask)
+    assert all(map(torch.equal, inputs.tensors, before)), "the author's inputs stay as they are"
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_variants_apply_to_every_dtype_and_layout(variant: Variant, dtype: torch.dtype) -> None:
+    transposed = torch.randn(6, 8).to(dtype).t()
+    (varied,) = vary(input_set(transposed), variant, seed=1).tensors
+    assert varied.dtype == dtype
+    assert varied.shape == (8, 6)
+    if variant is not Variant.STRIDED:
+        assert not torch.equal(varied, transposed)
+
+
+def varied(tensor: torch.Tensor, variant: Variant, seed: int = 1) -> torch.Tensor:
+    return vary(input_set(tensor), variant, seed).tensors[0]
+
+
+def test_large_and_small_scale_by_a_thousand() -> None:
+    x = torch.randn(100)
+    assert torch.allclose(varied(x, Variant.LARGE), x * 1e3)
+    assert torch.allclose(varied(x, Variant.SMALL), x * 1e-3)
+
+
+def test_spikes_enlarge_a_few_elements_chosen_by_the_seed() -> None:
+    x = torch.randn(40, 100)
+    spiked = varied(x, Variant.SPIKES)
+    changed = spiked != x
+    assert 1 <= int(changed.sum()) <= 8
+    assert torch.allclose(spiked[changed], x[changed] * 1e3)
+    assert not torch.equal(varied(x, Variant.SPIKES, seed=2), spiked)
+
+
+def test_sorted_sorts_the_last_dimension() -> None:
+    x = torch.randn(5, 50)
+    assert torch.equal(varied(x, Variant.SORTED), x.sort(-1).values)
+
+
+def test_ties_leave_few_distinct_values_and_little_error() -> None:
+    x = torch.randn(1000)
+    tied = varied(x, Variant.TIES)
+    assert len(tied.unique()) <= 9
+    assert float((tied - x).abs().max()) <= float(x.abs().max()) / 8 * 1.0001
+    assert torch.equal(varied(torch.zeros(5), Variant.TIES), torch.zeros(5))
+
+
+def test_strided_changes_the_layout_and_nothing_else() -> None:
+    for x in (torch.randn(4, 6), torch.arange(5)):
+        strided = varied(x, Variant.STRIDED)
+        assert torch.equal(strided, x)
+        assert not strided.is_contiguous()
+    scalar = torch.tensor(2.0)
+    assert torch.equal(varied(scalar, Variant.STRIDED), scalar)
+
+
+# ---------------------------------------------------------------- the author's code
+
+
+def source(body: str = "return x", get_inputs: str = "return [torch.randn(3)]") -> str:
+    return f"""import torch
+import random
+import numpy
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        {body}
+
+def get_inputs():
+    {get_inputs}
+"""
+
+
+@pytest.mark.parametrize(
+    "draw",
+    ["torch.randn(64)", "torch.tensor(numpy.random.rand(64))", "torch.tensor(random.random())"],
+)
+def test_inputs_follow_the_seed_whatever_they_are_drawn_from(
+    write_task: WriteTask, draw: str
+) -> None:
+    task = write_task(source(get_inputs=f"return [{draw}]"))
+    reference = Reference(task)
+    (workload,) = task.workloads
+    first, again, other = (reference.draw(workload, seed).tensors[0] for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_calling_the_reference_leaves_the_inputs_alone(write_task: WriteTask) -> None:
+    task = write_task(source("return x.mul_(2)"))
+    reference = Reference(task)
+    (workload,) = task.workloads
+    inputs = reference.draw(workload, 1)
+    before = inputs.tensors[0].clone()
+    reference.call(workload, inputs)
+    reference.oracle(workload, inputs)
+    assert torch.equal(inputs.tensors[0], before)
+    assert reference.mutates(workload, inputs)
+
+
+def test_the_oracle_computes_in_double_precision(write_task: WriteTask) -> None:
+    task = write_task("""
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = torch.nn.Linear(size, size)
+
+    def forward(self, x):
+        return self.linear(x)
+
+def get_inputs(size=8):
+    return [torch.randn(2, size)]
+
+def get_init_inputs(size=8):
+    return [size]
+""")
+    reference = Reference(task)
+    (workload,) = task.workloads
+    inputs = reference.draw(workload, 1)
+    exact = reference.oracle(workload, inputs).tensors[0]
+    native = reference.call(workload, inputs).tensors[0]
+    assert (exact.dtype, native.dtype) == (torch.float64, torch.float32)
+    assert torch.allclose(exact, native.double(), atol=1e-6)
+    assert reference.model(workload).linear.weight.dtype == torch.float32
+
+
+def test_init_inputs_get_those_workload_arguments_that_they_name(write_task: WriteTask) -> None:
+    task = write_task("""
+import torch
+
+TASK = {"workloads": {"w": {"rows": 2, "size": 5}}}
+
+class Model(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(size))
+
+    def forward(self, x):
+        return x * self.weight
+
+def get_inputs(rows, size):
+    return [torch.randn(rows, size)]
+
+def get_init_inputs(size):
+    return [size]
+""")
+    reference = Reference(task)
+    assert reference.init_arguments(task.workloads[0]) == [5]
+    inputs = reference.draw(task.workloads[0], 1)
+    assert reference.call(task.workloads[0], inputs).tensors[0].shape == (2, 5)
+
+
+def prepare(task: Task) -> None:
+    reference = Reference(task)
+    reference.draw(task.workloads[0], 1)
+    reference.model(task.workloads[0])
+
+
+def complaint(task: Task) -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        prepare(task)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (source(get_inputs="return [torch.randn(-1)]"), 10, "get_inputs raised RuntimeError"),
+        (source(get_inputs="return 1 / 0"), 10, "get_inputs raised ZeroDivisionError"),
+        (source(get_inputs="return None"), None, "get_inputs raised TypeError"),
+        (source() + "\nraise OSError('no data')\n", 12, "the module raised OSError: no data"),
+        (
+            source() + "\ndef get_init_inputs():\n    return [][1]\n",
+            13,
+            "get_init_inputs raised IndexError",
+        ),
+        (
+            source() + "\ndef get_init_inputs():\n    return [1, 2]\n",
+            None,
+            "Model(...) raised TypeError",
+        ),
+        (source() + "\ndef get_init_inputs():\n    return {'a': 1}\n", None, "got a dict"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "\n" not in value else None,
+)
+def test_an_error_in_the_authors_code_names_its_line(
+    write_task: WriteTask, text: str, line: int | None, words: str
+) -> None:
+    task = write_task(text)
+    error = complaint(task)
+    place = f"{task.path}:{line}: " if line else f"{task.path}: "
+    assert error.what.startswith(place)
+    assert words in error.what
+    assert "kernel-smith tasks check" in error.hint
+
+
+def test_inputs_of_the_wrong_type_are_named(write_task: WriteTask) -> None:
+    error = complaint(write_task(source(get_inputs="return [{1, 2}]")))
+    assert "set cannot be passed" in error.what
+    assert "tensors, numbers, strings" in error.hint
+
+
+def test_one_tensor_instead_of_a_list_is_refused(write_task: WriteTask) -> None:
+    """Iterating over it would silently make its rows the arguments."""
+    error = complaint(write_task(source(get_inputs="return torch.randn(1, 3)")))
+    assert "get_inputs" in error.what
+    assert "list" in error.what + error.hint
+
+
+def test_sparse_inputs_are_refused(write_task: WriteTask) -> None:
+    error = complaint(write_task(source(get_inputs="return [torch.eye(3).to_sparse()]")))
+    assert "torch.sparse_coo" in error.what
+    assert "dense" in error.hint

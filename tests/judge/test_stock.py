@@ -1,0 +1,245 @@
+"""Secret input sets: no content twice, always in the task's domain, replaced after use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+import torch
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge import stock as stock_module
+from kernel_smith.evaluation.judge.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.stock import Stock
+from kernel_smith.records import Task, Variant
+
+WriteTask = Callable[..., Task]
+MakeStock = Callable[..., Stock]
+
+
+def source(
+    inputs: str, forward: str = "return x * 2", arguments: str = "x", settings: str = "{}"
+) -> str:
+    return f"""
+import torch
+
+TASK = {settings}
+
+class Model(torch.nn.Module):
+    def forward(self, {arguments}):
+        {forward}
+
+def get_inputs():
+    return {inputs}
+"""
+
+
+@pytest.fixture
+def make_stock(write_task: WriteTask, monkeypatch: pytest.MonkeyPatch) -> MakeStock:
+    """A stock with a pool of a few sets, so that mixing is reached soon."""
+
+    def make(text: str, pool: int = 6, seeds: int = 2) -> Stock:
+        monkeypatch.setattr(stock_module, "_MAX_TIMING_SETS", pool)
+        task = write_task(text)
+        return Stock(Reference(task), task.workloads[0], seeds)
+
+    return make
+
+
+def content(inputs: InputSet) -> bytes:
+    return b"|".join(t.contiguous().numpy().tobytes() for t in inputs.tensors)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "[torch.randn(4, 8)]",
+        "[torch.randn(2, 50)]",
+        "[torch.randn(1, 100)]",
+        "[torch.randn(1, 1)]",
+        "[torch.randn(2)]",
+        "[torch.randn(())]",
+        "[torch.randint(1 << 40, (8,))]",
+        "[torch.randn(2, 3).t()]",
+    ],
+)
+def test_no_content_comes_twice(make_stock: MakeStock, inputs: str) -> None:
+    stock = make_stock(source(inputs))
+    contents = [content(inputs) for inputs in islice(stock.timing_sets(), 200)]
+    assert len(set(contents)) == 200
+
+
+def test_the_first_sets_are_the_pool_in_an_order_of_its_own(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(8)]"), pool=40)
+    first = [content(inputs) for inputs in islice(stock.timing_sets(), 40)]
+    second = [content(inputs) for inputs in islice(stock.timing_sets(), 40)]
+    assert sorted(first) == sorted(second)
+    assert first != second
+
+
+def test_mixtures_are_made_of_elements_that_the_author_drew_and_no_row_returns(
+    make_stock: MakeStock,
+) -> None:
+    stock = make_stock(source("[torch.randn(6, 48)]"))
+    assert stock.mixes
+    sets = [inputs.tensors[0] for inputs in islice(stock.timing_sets(), 60)]
+    drawn = {value for x in sets[:6] for value in x.flatten().tolist()}
+    rows = [tuple(row) for x in sets for row in x.tolist()]
+    assert all(set(x.flatten().tolist()) <= drawn for x in sets[6:])
+    assert len(set(rows)) == len(rows)
+
+
+def test_mixtures_keep_layout_nesting_and_integers(make_stock: MakeStock) -> None:
+    text = source(
+        "[torch.randn(5, 6).t(), torch.randint(9, (6, 5)), 0.5]",
+        "return (x + i) * s",
+        "x, i, s",
+    )
+    stock = make_stock(text)
+    whole = {content(InputSet(None, [inputs.tensors[1]])) for inputs in stock._pool}
+    mixtures = 0
+    for inputs in islice(stock.timing_sets(), 6, 60):
+        transposed, integers = inputs.tensors
+        assert transposed.stride() == (1, 6)
+        assert inputs.arguments()[2] == 0.5
+        mixtures += content(InputSet(None, [integers])) in whole
+    assert mixtures > 20
+
+
+@pytest.mark.parametrize(
+    ("inputs", "forward"),
+    [
+        # Rows of two sets need not fit together.
+        (
+            "[(lambda m: m @ m.T + 4 * torch.eye(4))(torch.randn(4, 4))]",
+            "assert torch.allclose(x, x.T); return torch.linalg.cholesky(x)",
+        ),
+        (
+            "[torch.randn(8).sort().values]",
+            "assert (x.diff() >= 0).all(); return x.cumsum(0)",
+        ),
+        (
+            "[torch.softmax(torch.randn(16), 0)]",
+            "return torch.where((x.sum() - 1).abs() < 1e-5, x.log(), float('nan'))",
+        ),
+        # Another length every time.
+        ("[torch.randn(int(torch.randint(3, 99, ())))]", "return x * 2"),
+    ],
+)
+def test_sets_stay_in_the_domain_where_mixtures_would_leave_it(
+    make_stock: MakeStock, inputs: str, forward: str
+) -> None:
+    stock = make_stock(source(inputs, forward, settings='{"variants": []}'))
+    assert not stock.mixes
+    for drawn in islice(stock.timing_sets(), 60):
+        answer = stock.reference.call(stock.workload, drawn).tensors[0]
+        assert answer.isfinite().all()
+
+
+def test_the_pool_respects_its_limit_in_bytes(
+    make_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stock_module, "_MAX_BYTES", 10 * 4 * 256)
+    assert len(make_stock(source("[torch.randn(256)]"), pool=99)._pool) == 10
+    monkeypatch.setattr(stock_module, "_MAX_BYTES", 1)
+    assert len(make_stock(source("[torch.randn(256)]"), pool=99)._pool) == 4
+
+
+def test_checks_are_the_authors_seeds_and_the_variants(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(4, 4)]"), seeds=3)
+    labels = sorted(check.inputs.label for check in stock.checks)
+    assert labels == sorted(["author"] * 3 + ["large", "small", "spikes", "sorted", "ties"])
+    assert stock.author.inputs.label == "author"
+    assert stock.left_out == []
+    assert len({content(check.inputs) for check in stock.checks}) == len(stock.checks)
+
+
+@pytest.mark.parametrize(
+    ("forward", "left_out"),
+    [
+        ("return torch.exp(x)", ["large", "spikes"]),
+        ("assert x.abs().max() < 100; return x * 2", ["large", "spikes"]),
+        ("if x.abs().max() > 100: raise TypeError('too large')\n        return x", None),
+        ("if x.abs().max() > 100: raise KeyError('too large')\n        return x", None),
+        ("if x.abs().max() > 100: raise OverflowError\n        return x", None),
+    ],
+)
+def test_variants_outside_the_domain_are_left_out(
+    make_stock: MakeStock, forward: str, left_out: list[str] | None
+) -> None:
+    settings = '{"variants": ["large", "small", "spikes"]}'
+    stock = make_stock(source("[torch.rand(64) + 1]", forward, settings=settings))
+    assert stock.left_out == (left_out or ["large", "spikes"])
+    assert {check.inputs.label for check in stock.checks} == {"author", "small"}
+
+
+def test_a_variant_on_which_the_reference_is_inaccurate_is_left_out(make_stock: MakeStock) -> None:
+    settings = '{"variants": ["large", "small"]}'
+    stock = make_stock(source("[torch.rand(64)]", "return (x + 1e3) - 1e3", settings=settings))
+    assert stock.left_out == ["small"]
+
+
+def test_transposed_inputs_get_all_variants(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(8, 6).t()]", settings='{"variants": ["spikes"]}'))
+    assert stock.left_out == []
+
+
+def test_handing_out_shuffles_and_marks_as_used(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(4)]"), seeds=8)
+    orders = {tuple(id(check) for check in stock.hand_out_checks()) for _ in range(5)}
+    assert len(orders) > 1
+    assert all(set(order) == {id(check) for check in stock.checks} for order in orders)
+    assert all(check.used for check in stock.checks)
+
+
+def test_idle_time_replaces_everything_that_was_used(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(4, 4)]"))
+    assert not stock.redraw_one()
+    before = {content(check.inputs) for check in stock.hand_out_checks()}
+    before |= {content(inputs) for inputs in islice(stock.timing_sets(), 6)}
+    turns = 0
+    while stock.redraw_one():
+        turns += 1
+    assert turns == 6 + len(stock.checks)
+    after = {content(check.inputs) for check in stock.checks}
+    after |= {content(inputs) for inputs in islice(stock.timing_sets(), 6)}
+    assert not before & after
+    assert not any(check.used for check in stock.checks)
+
+
+def test_idle_time_leaves_unused_sets_alone(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(4, 4)]"))
+    pool = [content(inputs) for inputs in stock._pool]
+    seen = {content(inputs) for inputs in islice(stock.timing_sets(), 2)}
+    while stock.redraw_one():
+        pass
+    kept = {content(inputs) for inputs in stock._pool}
+    assert kept & set(pool) == set(pool) - seen
+
+
+def test_replaced_checks_keep_their_kind_and_get_the_right_answer(make_stock: MakeStock) -> None:
+    stock = make_stock(source("[torch.randn(4, 4)]"))
+    labels = [check.inputs.label for check in stock.checks]
+    stock.hand_out_checks()
+    while stock.redraw_one():
+        pass
+    assert [check.inputs.label for check in stock.checks] == labels
+    for check in stock.checks:
+        answer = stock.reference.call(stock.workload, check.inputs).tensors[0]
+        assert torch.equal(answer, check.expected.reference.tensors[0])
+
+
+def test_an_error_in_get_inputs_is_the_authors_and_no_missing_variant(
+    make_stock: MakeStock,
+) -> None:
+    text = source("[torch.randn(4) if next(turns) < 4 else 1 / 0]") + "\nturns = iter(range(9))\n"
+    with pytest.raises(BadInput, match="ZeroDivisionError"):
+        make_stock(text)
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_every_variant_can_be_asked_for_alone(make_stock: MakeStock, variant: Variant) -> None:
+    settings = f'{{"variants": ["{variant.value}"]}}'
+    stock = make_stock(source("[torch.randn(4, 4)]", settings=settings))
+    assert stock.checks[-1].inputs.label == variant.value
