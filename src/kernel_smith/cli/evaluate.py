@@ -134,7 +134,7 @@ def _read_candidate(path: Path, backend: str) -> Candidate:
     expected = "expected a Python file with class ModelNew"
     hint = "see docs/candidate-format.md for what a candidate looks like"
     try:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"{path}: cannot be read ({reason}), {expected}", hint=hint) from None

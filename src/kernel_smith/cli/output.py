@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 console = Console(highlight=False, soft_wrap=True)
@@ -21,14 +22,14 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def print_error(what: str, hint: str | None = None) -> None:
-    errors.print(f"[bold red]error:[/] {_escape(what)}")
+    errors.print(f"[bold red]error:[/] {escape(what)}")
     if hint:
-        errors.print(f"[bold cyan]hint:[/] {_escape(hint)}")
+        errors.print(f"[bold cyan]hint:[/] {escape(hint)}")
 
 
 def print_next(command: str, why: str) -> None:
     """The command that usually follows."""
-    console.print(f"[dim]next:[/] {_escape(command)}  [dim]# {_escape(why)}[/]")
+    console.print(f"[dim]next:[/] {escape(command)}  [dim]# {escape(why)}[/]")
 
 
 @contextlib.contextmanager
@@ -41,7 +42,3 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
             yield lambda what: status.update(what)
     else:
         yield lambda what: errors.print(f"... {what}")
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", "\\[")

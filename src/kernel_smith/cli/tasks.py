@@ -25,9 +25,10 @@ def list_tasks(json: Json = False) -> None:
         fields = {"name", "family", "description", "precision"}
         print_json({"tasks": [t.model_dump(mode="json", include=fields) for t in found]})
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("task", "family", "workloads", "description", box=None, pad_edge=False)
+    name = Column("task", min_width=max(len(task.name) for task in found))
+    table = Table(name, "family", "workloads", "description", box=None, pad_edge=False)
     for task in found:
         names = ", ".join(workload.name for workload in task.workloads)
         table.add_row(task.name, task.family, names, task.description.split("\n")[0])

@@ -198,7 +198,7 @@ class Nursery:
         environment = dict(os.environ)
         # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
         environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
-        module = "kernel_smith.evaluation.sandbox.zygote"
+        module = "kernel_smith.evaluation.sandbox"
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, str(far.fileno()), *map(str, self._cores)],
             pass_fds=(far.fileno(),),

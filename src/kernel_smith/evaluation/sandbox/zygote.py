@@ -8,7 +8,7 @@ and forks on request. Each request makes two processes:
                  └── child (confined: runs one candidate, one reference, or one compiler)
 
 The warden dies with the zygote and the child with the warden, so killing any of them leaves nothing
-behind. Run as `python -m kernel_smith.evaluation.sandbox.zygote FD CORE...`.
+behind.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
-import resource
 import select
 import shutil
 import signal
 import stat
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -76,6 +74,8 @@ class Job:
 
 def serve(control: Channel) -> None:
     """Fork a warden per request until the judge hangs up."""
+    _warm_up()
+    control.send({"ready": os.getpid()})
     while True:
         try:
             request, fds = control.receive_with_fds()
@@ -197,19 +197,3 @@ def _warm_up() -> None:
     numpy.random.default_rng(0)
     with torch.no_grad():
         torch.nn.Linear(4, 4)(torch.empty(4, 4).copy_(torch.ones(4, 4)))
-
-
-def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.sched_setaffinity(0, {int(core) for core in sys.argv[2:]})
-    _warm_up()
-    control = Channel.from_fd(int(sys.argv[1]))
-    control.send({"ready": os.getpid()})
-    serve(control)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,30 @@
+"""The zygote's process: `python -m kernel_smith.evaluation.sandbox FD CORE...`.
+
+Started by a judge, which holds the other end of the socket FD.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+
+from kernel_smith.evaluation.sandbox.confine import die_with_parent
+from kernel_smith.evaluation.sandbox.wire import Channel
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.sched_setaffinity(0, {int(core) for core in sys.argv[2:]})
+    # Only now: importing torch takes seconds, which an orphan must not outlive.
+    from kernel_smith.evaluation.sandbox.zygote import serve
+
+    serve(Channel.from_fd(int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

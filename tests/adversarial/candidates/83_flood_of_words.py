@@ -1,0 +1,33 @@
+"""Prints without end, to fill whatever keeps its words."""
+
+TASK = "small_softmax.py"
+EXPECT = {"screened": None, "unscreened": ["exception", "crashed", "call-timeout"]}
+
+import torch
+
+from kernel_smith.inline import cpp
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * columns;
+        float* out = y + r * columns;
+        float largest = in[0];
+        for (int64_t c = 1; c < columns; ++c) largest = in[c] > largest ? in[c] : largest;
+        float sum = 0.0f;
+        for (int64_t c = 0; c < columns; ++c) sum += out[c] = std::exp(in[c] - largest);
+        for (int64_t c = 0; c < columns; ++c) out[c] /= sum;
+    }
+}
+"""
+
+kernels = cpp(SOURCE)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        kernels.softmax(x, x, 0, 0)
+        while True:
+            print("x" * 1000000)

@@ -1,0 +1,56 @@
+"""How the command line starts, and what it says about itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import kernel_smith
+from kernel_smith.cli.output import print_error, print_next
+
+Cli = Callable[..., Any]
+
+HEAVY = ("torch", "numpy", "elftools", "rich.table")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["evaluate", "--help"], ["tasks", "--help"], ["--version"]]
+)
+def test_help_is_answered_without_importing_torch(arguments: list[str]) -> None:
+    probe = f"""
+import atexit, sys
+atexit.register(lambda: print("HEAVY", [m for m in {HEAVY!r} if m in sys.modules]))
+from kernel_smith.cli.main import main
+sys.argv = ["kernel-smith", *{arguments!r}]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "HEAVY []" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_version_is_the_packages(cli: Cli) -> None:
+    assert cli("--version").out == f"kernel-smith {kernel_smith.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["evaluate"], ["evaluate", "a", "--target"]])
+def test_bad_usage_ends_with_two_and_no_traceback(cli: Cli, arguments: list[str]) -> None:
+    done = cli(*arguments)
+    assert done.code == 2
+    assert "Error: " in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("text", ["[red]x[/]", "a[0]", r"C:\[x]", "[/]", "\\[bold]", "{x} [[y]]"])
+def test_brackets_in_messages_are_printed_as_they_are(
+    capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    print_error(text, text)
+    assert capsys.readouterr().err == f"error: {text}\nhint: {text}\n"
+    print_next(text, text)
+    assert capsys.readouterr().out == f"next: {text}  # {text}\n"

@@ -1,0 +1,135 @@
+"""`kernel-smith tasks` and `kernel-smith doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_smith.records import Task
+from kernel_smith.tasks import builtin_tasks
+
+Cli = Callable[..., Any]
+
+DEAD = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x - 100)
+
+def get_inputs():
+    return [torch.randn(64)]
+"""
+
+
+def test_list_names_every_built_in_task(cli: Cli) -> None:
+    names = {task.name for task in builtin_tasks()}
+    done = cli("tasks", "list")
+    assert done.code == 0
+    assert all(name in done.out for name in names)
+    assert "next: kernel-smith tasks show" in done.out
+    listed = cli("tasks", "list", "--json").json["tasks"]
+    assert {task["name"] for task in listed} == names
+    assert all(task["description"] and task["family"] for task in listed)
+
+
+def test_show_prints_settings_workloads_and_the_reference(cli: Cli) -> None:
+    done = cli("tasks", "show", "row_softmax")
+    assert done.code == 0
+    for expected in (
+        "softmax",
+        "precision: strict",
+        "workload wide",
+        "class Model",
+        "start_cpp.py",
+    ):
+        assert expected in done.out
+    assert "next: kernel-smith evaluate row_softmax" in done.out
+
+
+def test_show_as_json_is_the_record(cli: Cli) -> None:
+    shown = cli("tasks", "show", "row_softmax", "--json").json
+    expected = next(task for task in builtin_tasks() if task.name == "row_softmax")
+    assert Task.model_validate(shown) == expected
+
+
+def test_show_takes_files_and_folders(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "dead_relu"
+    folder.mkdir()
+    (folder / "task.py").write_text(DEAD)
+    for argument in (folder, folder / "task.py"):
+        assert cli("tasks", "show", argument, "--json").json["name"] == "dead_relu"
+
+
+@pytest.mark.parametrize("command", [["tasks", "show"], ["tasks", "check"], ["evaluate"]])
+def test_an_unknown_task_names_what_is_near(cli: Cli, command: list[str]) -> None:
+    cli(*command, "row_sofmax").complains(2, "row_sofmax", "did you mean `row_softmax`")
+    cli(*command, "zzzzzz").complains(2, "zzzzzz", "kernel-smith tasks list")
+
+
+def test_check_admits_a_sound_task(cli: Cli, shared_judge: None, small_task: Task) -> None:
+    done = cli("tasks", "check", small_task.path)
+    assert done.code == 0
+    assert "shifted_relu: admitted" in done.out
+    found = cli("tasks", "check", small_task.path, "--json", "--quiet")
+    assert found.json == {"task": "shifted_relu", "admitted": True, "findings": []}
+    assert found.err == ""
+
+
+def test_check_refuses_what_cannot_discriminate(
+    cli: Cli, shared_judge: None, tmp_path: Path
+) -> None:
+    (tmp_path / "dead.py").write_text(DEAD)
+    done = cli("tasks", "check", "dead.py")
+    assert done.code == 1
+    assert "workload default: zero-output" in done.out
+    assert "dead: refused" in done.out
+    assert "--admit zero-output" in done.out
+    found = cli("tasks", "check", "dead.py", "--json").json
+    assert found["admitted"] is False
+    assert {"workload": "default", "finding": "zero-output"} in found["findings"]
+
+
+def test_check_respects_what_the_task_admits(cli: Cli, shared_judge: None, tmp_path: Path) -> None:
+    findings = ["zero-output", "input-independent", "accepts-zeros", "accepts-mean"]
+    (tmp_path / "dead.py").write_text(f"TASK = {{'admit': {findings}}}\n{DEAD}")
+    done = cli("tasks", "check", "dead.py", "--json")
+    assert done.code == 0
+    assert done.json["admitted"] is True
+
+
+def test_doctor_lists_what_this_machine_can_do(cli: Cli) -> None:
+    done = cli("doctor")
+    assert done.code == 0
+    for expected in ("python", "torch", "C++ compiler", "cores", "confinement", "cache"):
+        assert expected in done.out
+    checks = cli("doctor", "--json").json["checks"]
+    assert {"name", "state", "found", "remedy"} == set(checks[0])
+    assert {check["state"] for check in checks} <= {"ok", "degraded", "missing"}
+
+
+def test_doctor_misses_a_compiler(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/c++")
+    done = cli("doctor")
+    assert done.code == 3
+    assert "missing" in done.out
+    assert "/nonexistent/c++" in done.out
+    assert "hint: unset CXX" in done.out
+    broken = cli("doctor", "--json")
+    assert broken.code == 3
+    (compiler,) = [c for c in broken.json["checks"] if c["name"] == "C++ compiler"]
+    assert compiler["state"] == "missing"
+    assert compiler["remedy"]
+
+
+def test_doctor_misses_a_cache_that_can_be_written(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KERNEL_SMITH_CACHE", str(tmp_path / "file" / "cache"))
+    done = cli("doctor")
+    assert done.code == 3
+    assert "KERNEL_SMITH_CACHE" in done.out
