@@ -51,7 +51,8 @@ def test_ok_shows_accuracy_and_time_per_workload(make_evaluation: MakeEvaluation
         assert expected in text
     for expected in ("wide: 20 us per call", "P99 30 us", "12 rounds", "960 checked calls"):
         assert expected in text
-    assert "30.4 us, P99 40 us" in text
+    for expected in ("30.4 us", "P99 40 us"):
+        assert expected in text
 
 
 def test_an_interval_around_one_shows_no_difference() -> None:

@@ -12,7 +12,7 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -154,6 +154,19 @@ class Child:
             known = {member.value: member.name for member in signal.Signals}
             ending = f"killed by {known.get(-code, f'signal {-code}')}"
         raise self._failure("died", f"{ending} during {op}", log)
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Keep all of the process's threads from running meanwhile."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, number)
 
     def alive(self) -> bool:
         poller = select.poll()

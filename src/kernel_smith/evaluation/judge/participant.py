@@ -19,9 +19,16 @@ from typing import Any, Protocol
 import torch
 
 from kernel_smith.evaluation.judge.child import Child, ChildFailed
+from kernel_smith.evaluation.judge.fetching import Piece, fetch, permitted
 from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
-from kernel_smith.evaluation.sandbox.arena import Arena, Layout, Slot, contiguous_stride
+from kernel_smith.evaluation.sandbox.arena import (
+    Arena,
+    Layout,
+    Slot,
+    contiguous_stride,
+    resolve_dtype,
+)
 from kernel_smith.records import Limits, Workload
 
 _system_random = random.SystemRandom()
@@ -71,6 +78,9 @@ class Participant:
         self._parameters: dict[str, torch.Tensor] = {}
         self._bound: list[InputSet] = []
         self._of_unknown_speed = True
+        self._strides: list[tuple[int, ...]] = []
+        self._places: list[list[Place]] = []
+        self.fetches = False
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
@@ -120,14 +130,18 @@ class Participant:
             for t in answer.tensors
         ]
         self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
+        self._strides = [t.stride() for t in answer.tensors]
         self._inputs, self._outputs = Arena.create(layout.size), Arena.create(out_layout.size)
+        self.child.ready()
+        self.fetches = permitted(self.child.pid)
+        shared = (self._inputs,) if self.fetches else (self._inputs, self._outputs)
         for name, slot in self._parameter_slots.items():
             self._inputs.view(slot).copy_(self._parameters[name])
         self.child.ask(
             "map",
             self.limits.load_seconds,
-            fds=(self._inputs.fd, self._outputs.fd),
-            sizes=[self._inputs.size, self._outputs.size],
+            fds=tuple(arena.fd for arena in shared),
+            sizes=[arena.size for arena in shared],
         )
         constructed = self.child.ask(
             "construct",
@@ -140,7 +154,7 @@ class Participant:
         self.redrawn = _count(constructed.get("redrawn", 0))
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
-        """Write the inputs in place, poison the outputs, and let the process look them up."""
+        """Let the process look up its arguments, and only then write the inputs in place."""
         assert self._inputs is not None and self._outputs is not None and self._workload
         self._bound = list(sets)
         self._of_unknown_speed = check_signature
@@ -153,8 +167,6 @@ class Participant:
         bases = _system_random.sample(self._bases, len(sets))
         for base, inputs in zip(bases, sets, strict=True):
             slots = _slots_at(base, inputs.tensors)
-            for slot, tensor in zip(slots, inputs.tensors, strict=True):
-                self._inputs.view(slot).copy_(tensor)
             self._input_slots.append(slots)
             calls.append([inputs.template, [slot.to_json() for slot in slots]])
         before_cpu = self._note_idle()
@@ -167,6 +179,9 @@ class Participant:
         )
         self._last_cpu = self.child.cpu_seconds()
         self._bind_cpu = self._last_cpu - before_cpu
+        for slots, inputs in zip(self._input_slots, sets, strict=True):
+            for slot, tensor in zip(slots, inputs.tensors, strict=True):
+                self._inputs.view(slot).copy_(tensor)
 
     def _note_idle(self) -> float:
         """Add up what the process used since the last answer: nothing, if it is honest."""
@@ -189,16 +204,22 @@ class Participant:
             watch.start()
         before_cpu = self._note_idle()
         before = time.perf_counter()
-        self.child.post("go", calls=count, nonce=nonce)
+        self.child.post("go", calls=count, nonce=nonce, places=self.fetches)
         answer = self.child.answer("go", timeout)
         finished = time.perf_counter()
-        if watch is not None:
-            watch.stop()
-        finished_cpu = self.child.cpu_seconds()
-        if answer.get("done") != nonce:
-            self.child.kill()
-            raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
-        slots = [[slot.to_json() for slot in row] for row in self._output_slots[:count]]
+        with self.child.stopped():
+            finished_cpu = self.child.cpu_seconds()
+            if watch is not None:
+                watch.stop()
+            if answer.get("done") != nonce:
+                self.child.kill()
+                message = "the answer to another request"
+                raise ChildFailed("protocol", message, self.child.read_log())
+            if self.fetches:
+                self._places = _places(answer.get("at"), count, len(self._strides))
+                self.fetch()
+        asked = [] if self.fetches else self._output_slots[:count]
+        slots = [[slot.to_json() for slot in row] for row in asked]
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
         collected_cpu = self.child.cpu_seconds()
         self.calling_seconds += finished - before
@@ -210,6 +231,27 @@ class Participant:
         )
         self._last_cpu, self._idle_cpu = collected_cpu, 0.0
         return _batch(gathered, count, windows)
+
+    def fetch(self) -> None:
+        """Read the results of the last batch as they are now."""
+        assert self._outputs is not None
+        pieces = []
+        for places, row in zip(self._places, self._output_slots, strict=False):
+            for (address, stride), slot, usual in zip(places, row, self._strides, strict=False):
+                if stride is None or stride == list(slot.stride):
+                    pieces.append(Piece(address, self._outputs.address(slot), slot.nbytes))
+                elif stride == list(usual):
+                    self._fetch_rearranged(address, Slot(0, slot.shape, usual, slot.dtype), slot)
+        fetch(self.child.pid, [piece for piece in pieces if piece.size])
+
+    def _fetch_rearranged(self, address: int, there: Slot, here: Slot) -> None:
+        """A result that lies in memory in the reference's own order, which is not the usual one."""
+        assert self._outputs is not None
+        raw = torch.full((there.nbytes,), _POISON, dtype=torch.uint8)
+        if there.nbytes:
+            fetch(self.child.pid, [Piece(address, raw.data_ptr(), there.nbytes)])
+            strided = raw.view(resolve_dtype(there.dtype)).as_strided(there.shape, there.stride)
+            self._outputs.view(here).copy_(strided)
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""
@@ -251,6 +293,28 @@ class Participant:
         for arena in (self._inputs, self._outputs):
             if arena is not None:
                 arena.close()
+
+
+Place = tuple[int, list[int] | None]
+"""An address in the process, and strides unless they are the usual ones."""
+
+
+def _places(reported: Any, calls: int, outputs: int) -> list[list[Place]]:
+    """Where the process says that its results are; too many or too few places are nowhere."""
+    try:
+        rows = [[(call, None)] if isinstance(call, int) else list(call) for call in reported]
+        places = [[(_address(address), stride) for address, stride in row] for row in rows]
+    except (TypeError, ValueError) as error:
+        raise ChildFailed("protocol", f"malformed places of results: {error}") from None
+    if len(places) != calls:
+        raise ChildFailed("protocol", "the number of results differs from the number of calls")
+    return [row if len(row) == outputs else [] for row in places]
+
+
+def _address(number: Any) -> int:
+    if not isinstance(number, int) or not 0 <= number < 1 << 63:
+        raise ValueError("not an address")
+    return number
 
 
 def _count(number: Any) -> int:

@@ -121,6 +121,9 @@ class Arena:
     def raw(self, start: int, end: int) -> torch.Tensor:
         return self._bytes[start:end]
 
+    def address(self, slot: Slot) -> int:
+        return self._bytes.data_ptr() + slot.offset
+
     def contains(self, address: int) -> bool:
         start = self._bytes.data_ptr()
         return start <= address < start + self.size

@@ -6,9 +6,10 @@ believes nothing that it says: it can only do the work, or fail the checks.
 
 A batch is three requests, so that the clock sees the calls alone:
 
-    bind     look up the arguments of the slots that the judge has just filled
-    go       call forward once per slot; answered when the last call has returned
-    collect  copy the results to the output arena
+    bind     look up the arguments of the slots that the judge is about to fill
+    go       call forward once per slot; answered, when the last call has returned, with the places
+             of the results, which the judge then fetches itself
+    collect  describe the results (and, where the judge may not fetch them, copy them)
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Runner:
         self._arguments: list[list[Any]] = []
         self._results: list[Any] = []
         self._kept: list[list[torch.Tensor]] = []
+        self._placed: list[list[torch.Tensor]] = []
         self._stamps: list[int] = []
 
     def serve(self) -> None:
@@ -103,9 +105,8 @@ class Runner:
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
         self._forget_results()
-        self._inputs, self._outputs = (
-            Arena(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)
-        )
+        arenas = [Arena(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)]
+        self._inputs, self._outputs = arenas[0], arenas[1] if len(arenas) > 1 else None
         for fd in fds:
             os.close(fd)
         return {"ok": True}
@@ -155,6 +156,7 @@ class Runner:
             flatten_result(self._results[0], tensors)
             self._kept.append([tensor for tensor in tensors if _is_dense(tensor)])
         self._results.clear()
+        self._placed.clear()
 
     def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         model, results, now = self._model, self._results, time.perf_counter_ns
@@ -165,10 +167,26 @@ class Runner:
                 results.append(model(*arguments))
                 stamps.append(now())
         self._stamps = stamps
-        return {"done": request["nonce"]}
+        answer = {"done": request["nonce"]}
+        if request.get("places"):
+            answer["at"] = [self._place(result) for result in results]
+        return answer
+
+    def _place(self, result: Any) -> Any:
+        """The address of a result, with strides where they are not the usual ones.
+
+        The clock is running: the common case must be short.
+        """
+        plain = type(result) is torch.Tensor and result.layout is torch.strided
+        if plain and result.is_contiguous() and not result.is_conj() and not result.is_neg():
+            return result.data_ptr()
+        tensors: list[torch.Tensor] = []
+        flatten_result(result, tensors)
+        tensors = [t.resolve_conj().resolve_neg() if _is_dense(t) else t for t in tensors]
+        self._placed.append(tensors)
+        return [[t.data_ptr(), t.stride()] if _is_dense(t) else [0, ()] for t in tensors]
 
     def _collect(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        assert self._inputs is not None and self._outputs is not None
         seen = {tensor.data_ptr() for kept in self._kept for tensor in kept}
         first: dict[str, Any] | None = None
         odd: list[Any] = []
