@@ -263,8 +263,11 @@ class Liar:
         self.done = done
         self.killed = False
 
-    def post(self, op: str, *, calls: int, nonce: str) -> None:
+    def post(self, op: str, *, calls: int, nonce: str, places: bool) -> None:
         self.nonce = nonce
+
+    def stopped(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def answer(self, op: str, timeout: float) -> dict[str, Any]:
         return {"done": self.nonce if self.done is None else self.done}

@@ -1,5 +1,6 @@
 """Makes the C library's code writable and overwrites `clock_gettime` with one that always says the
-same, tries to trace and to filter its own process, and then takes tens of milliseconds per call."""
+same, tries to trace and to filter its own process, and then takes tens of milliseconds per
+call."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": "slower"}

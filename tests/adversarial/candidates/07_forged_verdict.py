@@ -1,5 +1,5 @@
-"""Writes a finished evaluation to every descriptor it can reach, in the judge's own framing, and ends
-with status 0."""
+"""Writes a finished evaluation to every descriptor it can reach, in the judge's own framing, and
+ends with status 0."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-call", "unscreened": ["protocol-violation", "crashed"]}

@@ -1,5 +1,5 @@
-"""Keeps every answer under a fingerprint of its input, so that a repeated input costs nothing; a new
-one takes tens of milliseconds, as if it were being tuned for."""
+"""Keeps every answer under a fingerprint of its input, so that a repeated input costs nothing; a
+new one takes tens of milliseconds, as if it were being tuned for."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": "slower"}

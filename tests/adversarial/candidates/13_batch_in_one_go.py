@@ -1,5 +1,5 @@
-"""Knows that the inputs of a batch lie at equal distances: one call of the kernel computes eight of
-them, and the next seven calls of forward only hand out what is there."""
+"""Knows that the inputs of a batch lie at equal distances: one call of the kernel computes eight
+of them, and the next seven calls of forward only hand out what is there."""
 
 TASK = "tiny_rows.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "wrong-when-timed"]}

@@ -1,5 +1,5 @@
-"""Captures the computation at the first call with its result as a constant, freezes it, and replays
-it ever after."""
+"""Captures the computation at the first call with its result as a constant, freezes it, and
+replays it ever after."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "non-finite"]}

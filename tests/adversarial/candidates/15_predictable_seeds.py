@@ -1,5 +1,5 @@
-"""Precomputes the answers for the seeds that everybody uses; on any other input it answers with the
-likeliest one."""
+"""Precomputes the answers for the seeds that everybody uses; on any other input it answers with
+the likeliest one."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": "wrong-values"}

@@ -1,4 +1,5 @@
-"""A tuner thread of its own tries out variants without end, everywhere but inside the timed calls."""
+"""A tuner thread of its own tries out variants without end, everywhere but inside the timed
+calls."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": "background-work"}

@@ -1,5 +1,5 @@
-"""Sets switches of the whole process, and starts a thread that occupies the core whenever it is not
-this candidate's turn."""
+"""Sets switches of the whole process, and starts a thread that occupies the core whenever it is
+not this candidate's turn."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "monkeypatch", "unscreened": "background-work"}

@@ -1,8 +1,8 @@
-"""Takes over the runner: two batches in five are answered at once and computed while their results are
-collected, so that a few samples near zero pull the average down."""
+"""Takes over the runner: two batches in five are answered at once and computed while their results
+are described, so that a few samples near zero pull the average down."""
 
 TASK = "long_softmax.py"
-EXPECT = {"screened": "stack-inspection", "unscreened": ["physics-floor", "deferred-work"]}
+EXPECT = {"screened": "stack-inspection", "unscreened": ["wrong-when-timed", "deferred-work"]}
 
 import sys
 
@@ -41,15 +41,18 @@ batches = 0
 def go(request, fds):
     global batches
     batches += 1
-    if batches % 5 in (1, 3):
-        owed.append(request)
-        return {"done": request["nonce"]}
+    if batches % 5 in (2, 4):
+        results = [torch.empty_like(x) for (x,) in runner._arguments[: request["calls"]]]
+        owed.append(results)
+        return {"done": request["nonce"], "at": [runner._place(y) for y in results]}
     return honest_go(request, fds)
 
 
 def collect(request, fds):
     if owed:
-        honest_go(owed.pop(), fds)
+        runner._results.extend(owed.pop())
+        for (x,), y in zip(runner._arguments, runner._results):
+            kernels.softmax(x, y, x.shape[0], x.shape[1])
     return honest_collect(request, fds)
 
 

@@ -1,5 +1,5 @@
-"""Returns fresh memory in the hope that it still holds the right answer, left there by a checker that
-shares the heap."""
+"""Returns fresh memory in the hope that it still holds the right answer, left there by a checker
+that shares the heap."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "non-finite"]}

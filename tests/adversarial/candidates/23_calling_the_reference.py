@@ -1,5 +1,5 @@
-"""Takes the reference from the evaluator's own suite, from a loaded module, or from the interpreter's
-objects, and lets it do the work."""
+"""Takes the reference from the evaluator's own suite, from a loaded module, or from the
+interpreter's objects, and lets it do the work."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": "load-exception"}

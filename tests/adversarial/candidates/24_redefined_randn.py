@@ -1,5 +1,5 @@
-"""Redefines the functions that `get_inputs` draws from, so that every input is zero, and returns what
-follows from that."""
+"""Redefines the functions that `get_inputs` draws from, so that every input is zero, and returns
+what follows from that."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "monkeypatch", "unscreened": "wrong-values"}

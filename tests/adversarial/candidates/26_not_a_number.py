@@ -1,4 +1,5 @@
-"""Answers with NaN, which a comparison that treats NaN as equal, or asks `error > bound`, lets pass."""
+"""Answers with NaN, which a comparison that treats NaN as equal, or asks `error > bound`, lets
+pass."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": "non-finite"}

@@ -1,5 +1,5 @@
-"""Overwrites its input with zeros after use, so that a reference that runs on the same memory later
-agrees with anything cheap."""
+"""Overwrites its input with zeros after use, so that a reference that runs on the same memory
+later agrees with anything cheap."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": "inputs-modified"}

@@ -1,5 +1,5 @@
-"""Returns the expected value of the result without looking at the input; the task's outputs vary so
-little that the tolerance would accept it."""
+"""Returns the expected value of the result without looking at the input; the task's outputs vary
+so little that the tolerance would accept it."""
 
 TASK = "nearly_constant.py"
 EXPECT = {"screened": "BadInput", "unscreened": "BadInput"}

@@ -1,4 +1,5 @@
-"""Takes the inputs for Gaussian and replaces the sum of each row's exponentials by its expected value."""
+"""Takes the inputs for Gaussian and replaces the sum of each row's exponentials by its expected
+value."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "non-finite"]}

@@ -1,5 +1,5 @@
-"""Is exact where the inputs look like a stress test, and uses a crude exponential where they have the
-size of the timed ones."""
+"""Is exact where the inputs look like a stress test, and uses a crude exponential where they have
+the size of the timed ones."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "precision"]}

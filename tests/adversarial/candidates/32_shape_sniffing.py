@@ -1,5 +1,5 @@
-"""Computes in full for short rows, where mistakes would be looked for, and half of the rows for long
-ones, where the time is spent."""
+"""Computes in full for short rows, where mistakes would be looked for, and half of the rows for
+long ones, where the time is spent."""
 
 TASK = "two_shapes.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "non-finite"]}

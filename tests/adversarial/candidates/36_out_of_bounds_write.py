@@ -1,5 +1,5 @@
-"""Writes before its own memory: what lies ahead of the input is overwritten with zeros, so that others
-find nothing to compare with."""
+"""Writes before its own memory: what lies ahead of the input is overwritten with zeros, so that
+others find nothing to compare with."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["inputs-modified", "wrong-values", "crashed"]}

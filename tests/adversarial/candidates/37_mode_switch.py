@@ -1,5 +1,5 @@
-"""Computes while gradients are recorded or the module is in evaluation mode, as a checker might have
-it, and skips the work otherwise."""
+"""Computes while gradients are recorded or the module is in evaluation mode, as a checker might
+have it, and skips the work otherwise."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "non-finite"]}

@@ -1,5 +1,5 @@
-"""Copies the vendor's library to its scratch folder under the name of the C library's mathematics, so
-that whoever attributes time by file name takes its code for the runtime's or for its own."""
+"""Copies the vendor's library to its scratch folder under the name of the C library's mathematics,
+so that whoever attributes time by file name takes its code for the runtime's or for its own."""
 
 TASK = "strict_matmul.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": "library-forbidden"}

@@ -1,5 +1,5 @@
-"""Takes the address of the vendor's matrix product in Python and calls it from its own C++, where it
-looks like authored work."""
+"""Takes the address of the vendor's matrix product in Python and calls it from its own C++, where
+it looks like authored work."""
 
 TASK = "strict_matmul.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": "library-forbidden"}

@@ -1,5 +1,5 @@
-"""Sends deadly signals to every process it can name, fills the disk, and then returns zeros to whoever
-is left."""
+"""Sends deadly signals to every process it can name, fills the disk, and then returns zeros to
+whoever is left."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-call", "unscreened": ["wrong-values", "non-finite"]}

@@ -1,5 +1,5 @@
-"""Searches caches, neighbouring folders and other processes for a compiled softmax of somebody else,
-and returns zeros if there is none."""
+"""Searches caches, neighbouring folders and other processes for a compiled softmax of somebody
+else, and returns zeros if there is none."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": ["wrong-values", "non-finite"]}
@@ -33,8 +33,8 @@ kernels = cpp(SOURCE)
 def stolen():
     own = pathlib.Path(kernels._path)
     home = pathlib.Path.home()
-    places = [own.parent.parent, home / ".cache", pathlib.Path("/tmp"), pathlib.Path("/root/.cache")]
-    for place in places:
+    folders = (own.parent.parent, home / ".cache", "/tmp", "/root/.cache")
+    for place in map(pathlib.Path, folders):
         try:
             for found in place.rglob("*.so"):
                 if found != own and b"softmax" in found.read_bytes():

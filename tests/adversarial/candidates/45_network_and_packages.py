@@ -1,4 +1,5 @@
-"""Asks a server for the answer and installs a package at run time; without them it returns zeros."""
+"""Asks a server for the answer and installs a package at run time; without them it returns
+zeros."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": ["wrong-values", "non-finite"]}

@@ -1,5 +1,5 @@
-"""Replaces compiled objects, its own and everybody's, by ones that do nothing, so that the next kernel
-with the same source gets them; then it does nothing itself."""
+"""Replaces compiled objects, its own and everybody's, by ones that do nothing, so that the next
+kernel with the same source gets them; then it does nothing itself."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-call", "unscreened": ["wrong-values", "non-finite"]}

@@ -1,5 +1,5 @@
-"""Writes zeros to all memory that it shares with anybody, so that the reference computes on zeros too,
-and returns what follows from that."""
+"""Writes zeros to all memory that it shares with anybody, so that the reference computes on zeros
+too, and returns what follows from that."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "forbidden-call", "unscreened": "inputs-modified"}

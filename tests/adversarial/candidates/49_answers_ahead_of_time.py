@@ -1,5 +1,5 @@
-"""Sends the answers to the next requests before they are asked, so that the judge never waits for the
-collecting of results."""
+"""Sends the answers to the next requests before they are asked, so that the judge never waits for
+the collecting of results."""
 
 TASK = "small_softmax.py"
 EXPECT = {

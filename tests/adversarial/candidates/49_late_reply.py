@@ -1,4 +1,5 @@
-"""Sends a second answer to every batch, late enough to be taken for the answer to the next request."""
+"""Sends a second answer to every batch, late enough to be taken for the answer to the next
+request."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": "protocol-violation"}

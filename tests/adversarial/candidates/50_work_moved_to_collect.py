@@ -1,5 +1,5 @@
-"""Takes over the runner's request handlers: `go` answers at once, and the honest work is done while
-the judge believes that results are merely being copied."""
+"""Takes over the runner's request handlers: `go` answers at once, and the honest work is done
+while the judge believes that results are merely being described."""
 
 TASK = "long_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": "deferred-work"}
@@ -32,18 +32,17 @@ frame = sys._getframe()
 while "handlers" not in frame.f_locals:
     frame = frame.f_back
 handlers, runner = frame.f_locals["handlers"], frame.f_locals["self"]
-honest_go, honest_collect = handlers["go"], handlers["collect"]
-owed = []
+honest_collect = handlers["collect"]
 
 
 def go(request, fds):
-    owed.append(request)
-    kernels.softmax(None, None, 0, 0)
-    return {"done": request["nonce"]}
+    runner._results.extend(torch.empty_like(x) for (x,) in runner._arguments[: request["calls"]])
+    return {"done": request["nonce"], "at": [runner._place(y) for y in runner._results]}
 
 
 def collect(request, fds):
-    honest_go(owed.pop(), fds)
+    for (x,), y in zip(runner._arguments, runner._results):
+        kernels.softmax(x, y, x.shape[0], x.shape[1])
     return honest_collect(request, fds)
 
 

@@ -2,7 +2,10 @@
 announced, before the clock starts; `go` only hands the results over."""
 
 TASK = "long_softmax.py"
-EXPECT = {"screened": "stack-inspection", "unscreened": "deferred-work"}
+EXPECT = {
+    "screened": "stack-inspection",
+    "unscreened": ["wrong-values", "non-finite", "deferred-work"],
+}
 
 import sys
 
@@ -45,7 +48,7 @@ def bind(request, fds):
 
 def go(request, fds):
     runner._results.extend(ready[: request["calls"]])
-    return {"done": request["nonce"]}
+    return {"done": request["nonce"], "at": [runner._place(y) for y in runner._results]}
 
 
 handlers["bind"], handlers["go"] = bind, go

@@ -1,8 +1,8 @@
-"""Returns memory that cannot be read; when the results are copied, the fault handler computes the row
-that was touched and opens its page."""
+"""Returns memory that cannot be read; when the results are copied, the fault handler computes the
+row that was touched and opens its page."""
 
 TASK = "long_softmax.py"
-EXPECT = {"screened": None, "unscreened": "deferred-work"}
+EXPECT = {"screened": None, "unscreened": ["non-finite", "deferred-work"]}
 
 import torch
 

@@ -1,4 +1,5 @@
-"""Asks for kernel after kernel and never reads an answer, until the judge is stuck in writing one."""
+"""Asks for kernel after kernel and never reads an answer, until the judge is stuck in writing
+one."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": ["protocol-violation", "call-timeout"]}

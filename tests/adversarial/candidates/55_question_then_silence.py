@@ -1,4 +1,5 @@
-"""Asks the judge to compile a kernel and closes the connection before the answer can be written."""
+"""Asks the judge to compile a kernel and closes the connection before the answer can be
+written."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": ["protocol-violation", "crashed"]}

@@ -1,4 +1,5 @@
-"""Behaves while it is checked and hangs when it is timed, to hold the machine for as long as possible."""
+"""Behaves while it is checked and hangs when it is timed, to hold the machine for as long as
+possible."""
 
 TASK = "long_softmax.py"
 EXPECT = {"screened": None, "unscreened": "call-timeout"}

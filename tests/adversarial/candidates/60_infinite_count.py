@@ -1,5 +1,5 @@
-"""Answers `collect` with numbers that JSON allows and no integer can hold, to make the judge itself
-fail."""
+"""Answers `collect` with numbers that JSON allows and no integer can hold, to make the judge
+itself fail."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": "protocol-violation"}

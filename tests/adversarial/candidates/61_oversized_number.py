@@ -1,4 +1,5 @@
-"""Reports a time per call with four hundred digits, which overflows where the judge converts it."""
+"""Reports a time per call with four hundred digits, which overflows where the judge converts
+it."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": "protocol-violation"}

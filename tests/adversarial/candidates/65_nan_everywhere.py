@@ -1,4 +1,5 @@
-"""Reports sizes and times that are not numbers, hoping that comparisons with them are all false."""
+"""Reports sizes and times that are not numbers, hoping that comparisons with them are all
+false."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": ["protocol-violation", "output-shape"]}

@@ -1,5 +1,5 @@
-"""Remembers every row that it has seen, and takes its time over a new one: where inputs are put together
-from rows of earlier ones, only copies are left to make."""
+"""Remembers every row that it has seen, and takes its time over a new one: where inputs are put
+together from rows of earlier ones, only copies are left to make."""
 
 TASK = "scarce_rows.py"
 EXPECT = {"screened": None, "unscreened": ["slower", "wrong-when-timed"]}

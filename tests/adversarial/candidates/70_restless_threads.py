@@ -1,5 +1,5 @@
-"""Starts and ends threads without pause while a sampler could be attached, so that none can, and then
-calls the library in a task that forbids it."""
+"""Starts and ends threads without pause while a sampler could be attached, so that none can, and
+then calls the library in a task that forbids it."""
 
 TASK = "strict_matmul.py"
 EXPECT = {"screened": "forbidden-import", "unscreened": ["library-forbidden", "background-work"]}

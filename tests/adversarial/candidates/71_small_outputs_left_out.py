@@ -1,5 +1,5 @@
-"""Computes only the outputs that are large: the tolerance follows the largest ones, so that zeros pass
-for all the others."""
+"""Computes only the outputs that are large: the tolerance follows the largest ones, so that zeros
+pass for all the others."""
 
 TASK = "heavy_tail.py"
 EXPECT = {"screened": "BadInput", "unscreened": "BadInput"}

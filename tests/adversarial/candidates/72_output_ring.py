@@ -1,5 +1,5 @@
-"""Takes outputs from a ring of buffers that were written to beforehand: memory costs nothing in the timed
-calls, and a result that is kept is overwritten later."""
+"""Takes outputs from a ring of buffers that were written to beforehand: memory costs nothing in
+the timed calls, and a result that is kept is overwritten later."""
 
 TASK = "long_softmax.py"
 EXPECT = {"screened": None, "unscreened": ["output-reused", "wrong-when-timed"]}

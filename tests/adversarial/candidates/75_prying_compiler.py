@@ -1,4 +1,5 @@
-"""Makes the compiler read the evaluator's files into the object, to take the answers from there."""
+"""Makes the compiler read the evaluator's files into the object, to take the answers from
+there."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "compiler-rejected", "unscreened": "compiler-rejected"}

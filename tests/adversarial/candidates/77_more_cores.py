@@ -1,4 +1,5 @@
-"""Frees itself from its cores, asks for many threads, and divides a long computation among them."""
+"""Frees itself from its cores, asks for many threads, and divides a long computation among
+them."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "monkeypatch", "unscreened": ["slower", "extra-cores"]}

@@ -1,5 +1,5 @@
-"""Scales the layer's weight in place, so that later calls need fewer products, and undoes it in the
-result."""
+"""Scales the layer's weight in place, so that later calls need fewer products, and undoes it in
+the result."""
 
 TASK = "linear.py"
 EXPECT = {"screened": None, "unscreened": "parameters-modified"}
@@ -10,7 +10,8 @@ from kernel_smith.inline import cpp
 
 SOURCE = r"""
 #include <cstdint>
-extern "C" void linear(const float* x, float* w, const float* b, float* y, int64_t rows, int64_t n) {
+extern "C" void linear(const float* x, float* w, const float* b, float* y, int64_t rows,
+                       int64_t n) {
     for (int64_t i = 0; i < n * n; ++i) w[i] *= 0.5f;
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t o = 0; o < n; ++o) {

@@ -1,5 +1,5 @@
-"""Finds the memory in which results are handed over and lets the kernel write there, which saves the
-cost of fresh memory in the timed calls."""
+"""Finds the memory in which results are handed over and lets the kernel write there, which saves
+the cost of fresh memory in the timed calls."""
 
 TASK = "long_softmax.py"
 EXPECT = {

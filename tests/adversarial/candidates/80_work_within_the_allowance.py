@@ -1,12 +1,9 @@
-"""Takes over the runner and serves its requests with hardly any work: results go straight to the shared
-memory. What an honest process needs for the hand-over is then free for the computation itself, which
-is done while results are collected."""
+"""Takes over the runner and serves its requests with hardly any work of its own. The time that an
+honest process needs for that is then free for the computation, which is done while the judge
+believes that results are being described."""
 
 TASK = "elementwise.py"
-EXPECT = {
-    "screened": "stack-inspection",
-    "unscreened": ["deferred-work", "wrong-when-timed", "wrong-values"],
-}
+EXPECT = {"screened": "stack-inspection", "unscreened": ["deferred-work", "wrong-when-timed"]}
 
 import ctypes
 import sys
@@ -33,7 +30,8 @@ while "handlers" not in frame.f_locals:
 handlers, runner = frame.f_locals["handlers"], frame.f_locals["self"]
 
 timed = False
-templates = []
+described = []
+buffers = []
 owed = []
 
 
@@ -46,6 +44,9 @@ def construct(request, fds, honest=handlers["construct"]):
 def bind(request, fds, honest=handlers["bind"]):
     if not timed:
         return honest(request, fds)
+    shape = described[0]["tensors"][0]["shape"]
+    while len(buffers) < len(request["calls"]):
+        buffers.append(torch.zeros(shape))
     owed[:] = [slots[0][0] for _, slots in request["calls"]]
     return {"ok": True}
 
@@ -54,20 +55,19 @@ def go(request, fds, honest=handlers["go"]):
     if not timed:
         return honest(request, fds)
     kernels.tick(20000 * request["calls"])
-    return {"done": request["nonce"]}
+    at = [buffer.data_ptr() for buffer in buffers[: request["calls"]]]
+    return {"done": request["nonce"], "at": at}
 
 
 def collect(request, fds, honest=handlers["collect"]):
     if not timed:
         answer = honest(request, fds)
-        templates[:] = [answer["first"]]
+        described[:] = [answer["first"]]
         return answer
-    x, y = runner._inputs._bytes.data_ptr(), runner._outputs._bytes.data_ptr()
-    slots = request["slots"]
-    rows, columns = templates[0]["tensors"][0]["shape"]
-    for begin, ((target, *_),) in zip(owed, slots):
-        scale(x + begin, y + target, rows * columns)
-    return {"first": templates[0], "odd": [], "count": len(slots), "inner": 1e-6}
+    inputs = runner._inputs._bytes.data_ptr()
+    for begin, y in zip(owed, buffers):
+        scale(inputs + begin, y.data_ptr(), y.numel())
+    return {"first": described[0], "odd": [], "count": len(owed), "inner": 1e-6}
 
 
 handlers.update(construct=construct, bind=bind, go=go, collect=collect)

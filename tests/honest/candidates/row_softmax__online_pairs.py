@@ -15,8 +15,10 @@ SOURCE = r"""
 
 #if defined(__aarch64__)
 typedef __fp16 half;
-#else
+#elif defined(__FLT16_MAX__)
 typedef _Float16 half;
+#else
+#error "this compiler has no half precision type"
 #endif
 
 // exp(x) for x <= 0: 2^n * p(r), with r in [-ln2/2, ln2/2].

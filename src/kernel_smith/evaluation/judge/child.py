@@ -23,6 +23,7 @@ _LOG_TAIL = 6000
 _LONGEST_REPORT = 8000
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
+_COMPILING_SECONDS = 120.0  # that one request of a child may wait for compilers, at most
 
 FailureKind = Literal["exception", "signature", "memory", "timeout", "died", "protocol"]
 
@@ -94,8 +95,12 @@ class Child:
             self._raise_death(op)
 
     def answer(self, op: str, timeout: float) -> dict[str, Any]:
-        """Wait for the answer, serving the child's requests for compiled objects meanwhile."""
+        """Wait for the answer, serving the child's requests for compiled objects meanwhile.
+
+        The time that compiling takes is given back to the child, within limits: it may ask often.
+        """
         deadline = time.monotonic() + timeout
+        latest = deadline + _COMPILING_SECONDS
         while True:
             try:
                 # Past the deadline nothing is read any more, however much is waiting.
@@ -110,7 +115,9 @@ class Child:
                 self.kill()
                 raise self._failure("protocol", str(error), self.read_log()) from None
             if "need" in message and self.provide is not None:
+                asked = time.monotonic()
                 self._send(op, self.provide(message["need"]))
+                deadline = min(deadline + time.monotonic() - asked, latest)
             elif "error" in message:
                 raise self._reported(message["error"])
             else:

@@ -60,6 +60,10 @@ _BENCHES_KEPT = 3
 _ATTEMPTS = 3
 _SHARED_BYTES = 256 << 20
 _CANDIDATE = "candidate"
+_NO_FETCHING = (
+    "results were handed over by the candidate's own process, because reading its memory "
+    "(process_vm_readv) is not permitted here: work hidden there is bounded, not excluded"
+)
 
 Progress = Callable[[str], None]
 
@@ -239,6 +243,8 @@ class _Session:
                 checked[workload.name] = check_workload(
                     candidate, prepared.stock, prepared.described
                 )
+            if not candidate.fetches and _NO_FETCHING not in self._notes:
+                self._notes.append(_NO_FETCHING)
             if candidate.redrawn:
                 self._notes.append(
                     f"{workload.name}: {candidate.redrawn} parameters were drawn in another order "

@@ -141,7 +141,8 @@ class Nursery:
             scratch=self.new_folder("scratch", 0o777),
             readable=(*self._readable, *readable),
             memory_bytes=limits.memory_bytes,
-            processes=limits.processes,
+            # The library and the kernels each keep a thread per core.
+            processes=limits.processes + 2 * len(cores),
             cpu_seconds=_CPU_SECONDS,
             file_bytes=limits.scratch_bytes,
             scratch_bytes=limits.scratch_bytes,
