@@ -16,7 +16,7 @@ SOURCE = r"""
 extern "C" void linger() {
     #pragma omp parallel for num_threads(16)
     for (int part = 0; part < 16; ++part) {
-        for (volatile int64_t i = 0; i < 600000; i = i + 1) {}
+        for (volatile int64_t i = 0; i < 2400000; i = i + 1) {}
     }
 }
 extern "C" void softmax(const float* x, float* y, int64_t rows, int64_t columns) {

@@ -9,7 +9,38 @@ import torch
 
 from kernel_smith.inline import Library, cpp
 
-ELEMENT = {torch.float32: "float", torch.float16: "HALF"}
+ELEMENT = {torch.float32: "float", torch.float16: "half"}
+
+HALF = r"""
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#if defined(__aarch64__)
+typedef __fp16 half;
+#elif defined(__FLT16_MAX__)
+typedef _Float16 half;
+#else
+// For compilers without the type. Softmax needs neither NaN nor infinity.
+struct half {
+    uint16_t bits;
+    operator float() const {
+        const float magnitude = std::ldexp(
+            static_cast<float>(bits & 0x7c00 ? (bits & 0x3ff) | 0x400 : bits & 0x3ff),
+            std::max(bits >> 10 & 0x1f, 1) - 25);
+        return bits & 0x8000 ? -magnitude : magnitude;
+    }
+    half() = default;
+    explicit half(float value) {  // not negative, at most one
+        int exponent;
+        std::frexp(value, &exponent);
+        const int step = value < 0x1p-14f ? -24 : exponent - 11;
+        const int mantissa = static_cast<int>(std::nearbyint(std::ldexp(value, -step)));
+        bits = static_cast<uint16_t>(mantissa + (step + 24) * 0x400);
+    }
+};
+#endif
+"""
 
 _libraries: dict[tuple[int, torch.dtype], Library] = {}
 
@@ -17,16 +48,7 @@ _libraries: dict[tuple[int, torch.dtype], Library] = {}
 def write_source(columns: int, element: str) -> str:
     whole, rest = divmod(columns, 8)
     tail = f"for (int c = {whole * 8}; c < {columns}; ++c)"
-    return f"""
-#include <cmath>
-#include <cstdint>
-
-#if defined(__aarch64__)
-#define HALF __fp16
-#else
-#define HALF _Float16
-#endif
-
+    return HALF + f"""
 extern "C" void softmax_{columns}(const {element}* x, {element}* y, int64_t rows) {{
     #pragma omp parallel for
     for (int64_t r = 0; r < rows; ++r) {{

@@ -9,6 +9,7 @@ import torch
 from kernel_smith.inline import cpp
 
 SOURCE = r"""
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,24 @@ typedef __fp16 half;
 #elif defined(__FLT16_MAX__)
 typedef _Float16 half;
 #else
-#error "this compiler has no half precision type"
+// For compilers without the type. Softmax needs neither NaN nor infinity.
+struct half {
+    uint16_t bits;
+    operator float() const {
+        const float magnitude = std::ldexp(
+            static_cast<float>(bits & 0x7c00 ? (bits & 0x3ff) | 0x400 : bits & 0x3ff),
+            std::max(bits >> 10 & 0x1f, 1) - 25);
+        return bits & 0x8000 ? -magnitude : magnitude;
+    }
+    half() = default;
+    explicit half(float value) {  // not negative, at most one
+        int exponent;
+        std::frexp(value, &exponent);
+        const int step = value < 0x1p-14f ? -24 : exponent - 11;
+        const int mantissa = static_cast<int>(std::nearbyint(std::ldexp(value, -step)));
+        bits = static_cast<uint16_t>(mantissa + (step + 24) * 0x400);
+    }
+};
 #endif
 
 // exp(x) for x <= 0: 2^n * p(r), with r in [-ln2/2, ln2/2].

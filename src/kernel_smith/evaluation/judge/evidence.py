@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from kernel_smith.evaluation.judge.nursery import Place
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.profile import attribute, read_maps
+from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.statistics import combine, distribution
-from kernel_smith.evaluation.judge.stock import Stock
 from kernel_smith.records import (
     BaselineSpeedup,
     BaselineTiming,
@@ -57,15 +58,16 @@ class Profile:
         except SamplerUnavailable as error:
             self.unavailable = str(error)
 
-    def sample(self, stock: Stock) -> Sampled:
-        """Profile the workload that the candidate has just been timed on."""
+    def sample(self, sets: Iterator[InputSet]) -> Sampled:
+        """Profile the workload that the candidate has just been timed on, with sets it has not
+        seen either: on known ones it could hide whose code does the work."""
         if self._sampler is None:
             return Sampled((), 0.0)
-        sets = list(islice(stock.timing_sets(), min(self._candidate.capacity, _PROFILE_CALLS)))
+        most = min(self._candidate.capacity, _PROFILE_CALLS)
         deadline = time.monotonic() + _PROFILE_SECONDS
         used, calls = 0.0, 0
         while True:
-            self._candidate.bind(sets)
+            self._candidate.bind(list(islice(sets, most)))
             batch = self._candidate.run(watch=self._sampler)
             used, calls = used + batch.windows.run_cpu, calls + batch.calls
             if time.monotonic() > deadline:

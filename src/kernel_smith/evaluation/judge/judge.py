@@ -39,6 +39,7 @@ from kernel_smith.evaluation.judge.integrity import (
 from kernel_smith.evaluation.judge.lane import exclusive
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.workshop import Workshop
 from kernel_smith.evaluation.screen import screen
@@ -299,17 +300,23 @@ class _Session:
         measurements = {}
         for workload in self._task.workloads:
             self._progress(f"timing {workload.name}")
-            seconds = checked[workload.name].seconds_per_call
-            measured = self._measure_workload(bench, candidate, workload, seconds)
-            measurements[workload.name] = measured
+            sets = bench.prepare(workload).stock.timing_sets()
+            measurements[workload.name] = self._measure_workload(
+                bench, candidate, workload, sets, checked[workload.name].seconds_per_call
+            )
             with self._explaining(loading=False):
-                sampled = profile.sample(bench.prepare(workload).stock)
+                sampled = profile.sample(sets)
             if not self._task.library_calls:
                 check_library_time(sampled.shares, sampled.seconds_per_call)
         return measurements
 
     def _measure_workload(
-        self, bench: Bench, candidate: Participant, workload: Workload, seconds: float
+        self,
+        bench: Bench,
+        candidate: Participant,
+        workload: Workload,
+        sets: Iterator[InputSet],
+        seconds: float,
     ) -> Measurement:
         prepared = bench.prepare(workload)
         length = batch_length(prepared.seconds, seconds, prepared.capacity)
@@ -323,7 +330,7 @@ class _Session:
             measurement = measure(
                 candidate,
                 baselines,
-                prepared.stock.timing_sets(),
+                sets,
                 length,
                 self._options.sampling,
                 verifier,
