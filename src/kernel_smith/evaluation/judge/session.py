@@ -1,0 +1,357 @@
+"""One evaluation: a candidate is taken through every gate, and what was seen is written down.
+
+    screen -> compile -> load -> correctness -> do the kernels matter? -> timing -> verdict
+
+The first gate that fails ends the evaluation with its reason. Nothing here believes a word that the
+candidate's process says; it may only do the work.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.child import ChildFailed
+from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
+from kernel_smith.evaluation.judge.correctness import (
+    Checked,
+    TimedVerifier,
+    answers_right,
+    check_workload,
+)
+from kernel_smith.evaluation.judge.environment import describe_machine, store_bytes_per_second
+from kernel_smith.evaluation.judge.evidence import Profile, summarise
+from kernel_smith.evaluation.judge.integrity import (
+    check_library_time,
+    check_physics,
+    check_processor_use,
+)
+from kernel_smith.evaluation.judge.lane import exclusive
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.workshop import Workshop
+from kernel_smith.evaluation.screen import screen
+from kernel_smith.records import (
+    MEANINGS,
+    Accuracy,
+    Candidate,
+    Confinement,
+    Evaluation,
+    Options,
+    Reason,
+    Stage,
+    Task,
+    Workload,
+)
+
+_SHARED_BYTES = 256 << 20
+_CANDIDATE = "candidate"
+_STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
+_NO_FETCHING = (
+    "results were handed over by the candidate's own process, because reading its memory "
+    "(process_vm_readv) is not permitted here: work hidden there is bounded, not excluded"
+)
+
+Progress = Callable[[str], None]
+
+
+class Session:
+    """The state of one evaluation."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        place: Place,
+        make_ready: Callable[[Task, Options], Bench],
+        task: Task,
+        candidate: Candidate,
+        options: Options,
+        progress: Progress,
+    ) -> None:
+        self._nursery = nursery
+        self._place = place
+        self._make_ready = make_ready
+        self._task = task
+        self._candidate = candidate
+        self._options = options
+        self._progress = progress
+        self._backend = find_backend(candidate.backend)
+        self._seconds: dict[str, float] = {}
+        self._notes: list[str] = []
+        self._confinement = Confinement()
+        self._armed: Participant | None = None
+        self._disarmed: Participant | None = None
+        self._workshop: Workshop | None = None
+
+    def run(self) -> Evaluation:
+        try:
+            with self._step("screen"):
+                tree = self._screen()
+            with self._step("task"):
+                bench = self._make_ready(self._task, self._options)
+                for workload in self._task.workloads:
+                    bench.prepare(workload)
+            with self._step("compile"):
+                self._compile(tree)
+            return self._run_gates(bench)
+        except Rejected as rejected:
+            return self._record(reason=rejected.reason, rejected=rejected)
+
+    def _run_gates(self, bench: Bench) -> Evaluation:
+        candidate = self._armed
+        assert candidate is not None
+        with self._step("load"), self._explaining(loading=True):
+            candidate.child.ready()
+            self._confinement = candidate.child.confinement
+            self._load(candidate)
+        with self._step("correctness"):
+            checked = self._check(bench, candidate)
+        with self._step("kernels"):
+            self._check_kernels_matter(bench)
+        self._seconds["calls before timing"] = sum(
+            p.calling_seconds for p in (self._armed, self._disarmed) if p is not None
+        )
+        assert self._workshop is not None
+        self._seconds["compiler alone"] = self._workshop.compiling_seconds
+        profile = Profile(
+            candidate,
+            self._place,
+            self._workshop_folder(),
+            own_build=self._options.allow_build,
+        )
+        with contextlib.closing(profile), exclusive(self._place.timed), self._step("timing"):
+            measurements = self._measure(bench, candidate, checked, profile)
+            with self._explaining(loading=False):
+                kernels = profile.kernels()
+        if profile.unavailable:
+            self._notes.append(f"no time shares by module: {profile.unavailable}")
+        timing, reason = summarise(self._task, measurements, self._options, _CANDIDATE, self._place)
+        accuracy = _worst_accuracy(list(checked.values()))
+        message = ""
+        if reason is Reason.TOO_NOISY:
+            half = max(s.speedup.half_width for s in timing.speedups)
+            message = f"the interval is +-{half:.1%} wide"
+        return self._record(
+            reason=reason, message=message, timing=timing, accuracy=accuracy, kernels=kernels
+        )
+
+    def _screen(self) -> ast.Module:
+        findings = screen(self._candidate.source, self._candidate.name)
+        decisive = [f for f in findings if self._options.screen or f.reason in _STRUCTURAL]
+        if decisive:
+            first = decisive[0]
+            raise Rejected(first.reason, first.message, findings=tuple(findings))
+        return ast.parse(self._candidate.source)
+
+    def _compile(self, tree: ast.Module) -> None:
+        """Build the kernels, while the processes that will load them make themselves ready."""
+        limits = self._options.limits
+        workshop = Workshop(
+            self._candidate, tree, self._backend, self._nursery, self._place, limits
+        )
+        self._workshop = workshop
+        self._armed = self._launch(workshop.armed, workshop.provide)
+        self._disarmed = self._launch(
+            workshop.disarmed, lambda need: workshop.provide(need, disarmed=True)
+        )
+        workshop.build_ahead()
+
+    def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
+        child = self._nursery.start(
+            self._place,
+            self._options.limits,
+            readable=(objects,),
+            allow_exec=self._options.allow_build,
+            shared_bytes=_SHARED_BYTES,
+        )
+        child.provide = provide
+        return Participant(_CANDIDATE, child, self._options.limits)
+
+    def _load(self, participant: Participant) -> None:
+        candidate, threads = self._candidate, len(self._place.timed)
+        participant.load(candidate.source, candidate.name, "ModelNew", threads, False)
+
+    def _workshop_folder(self) -> str:
+        assert self._workshop is not None
+        return str(self._workshop.armed)
+
+    def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
+        checked = {}
+        for workload in self._task.workloads:
+            self._progress(f"checking {workload.name}")
+            with self._explaining(loading=True):
+                stock = bench.prepare(workload).stock
+                prepared = bench.enter(candidate, workload, stock.calls_to_check)
+            with self._explaining(loading=False):
+                checked[workload.name] = check_workload(
+                    candidate, prepared.stock, prepared.described
+                )
+            if not candidate.fetches and _NO_FETCHING not in self._notes:
+                self._notes.append(_NO_FETCHING)
+            if candidate.redrawn:
+                self._notes.append(
+                    f"{workload.name}: {candidate.redrawn} parameters were drawn in another order "
+                    "than the reference's; its values were loaded"
+                )
+            if prepared.stock.left_out:
+                left_out = ", ".join(prepared.stock.left_out)
+                self._notes.append(f"{workload.name}: variants outside its domain: {left_out}")
+        return checked
+
+    def _check_kernels_matter(self, bench: Bench) -> None:
+        """Replace the authored kernels by no-ops: the result must not stay right.
+
+        Some workloads may be left to the library; a decoy is a kernel that no workload needs.
+        """
+        workshop = self._workshop
+        assert workshop is not None
+        if not workshop.has_kernels:
+            self._accept_own_build()
+            return
+        if not workshop.can_disarm:
+            self._notes.append("the no-op replay is not available on this processor")
+            return
+        participant = self._disarmed
+        assert participant is not None
+        cheapest_first = sorted(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
+        try:
+            self._load(participant)
+            still_right = all(_stays_right(bench, participant, w) for w in cheapest_first)
+        except ChildFailed:
+            still_right = False
+        self._end(participant)
+        if still_right:
+            raise Rejected(Reason.DECOY_KERNEL)
+
+    def _accept_own_build(self) -> None:
+        """Objects that the candidate's process built itself, where that was allowed."""
+        assert self._armed is not None
+        if not self._options.allow_build or not self._armed.maps_own_files():
+            raise Rejected(Reason.NO_AUTHORED_KERNEL)
+        self._notes.append(
+            "kernels were built by the candidate's own process: whether they matter was not tested"
+        )
+
+    def _measure(
+        self,
+        bench: Bench,
+        candidate: Participant,
+        checked: dict[str, Checked],
+        profile: Profile,
+    ) -> dict[str, Measurement]:
+        measurements = {}
+        for workload in self._task.workloads:
+            self._progress(f"timing {workload.name}")
+            sets = bench.prepare(workload).stock.timing_sets()
+            measurements[workload.name] = self._measure_workload(
+                bench, candidate, workload, sets, checked[workload.name].seconds_per_call
+            )
+            with self._explaining(loading=False):
+                sampled = profile.sample(sets)
+            if not self._task.library_calls:
+                check_library_time(sampled.shares, sampled.seconds_per_call)
+        return measurements
+
+    def _measure_workload(
+        self,
+        bench: Bench,
+        candidate: Participant,
+        workload: Workload,
+        sets: Iterator[InputSet],
+        seconds: float,
+    ) -> Measurement:
+        prepared = bench.prepare(workload)
+        length = batch_length(prepared.seconds, seconds, prepared.capacity)
+        with self._explaining(loading=False):
+            bench.enter(candidate, workload, length)
+        if "compile" in self._options.baselines:
+            self._progress(f"timing {workload.name}: torch.compile")
+        baselines = bench.baselines(workload, self._options, length)
+        verifier = TimedVerifier(candidate, baselines[0], prepared.stock, prepared.described)
+        with self._explaining(loading=False):
+            measurement = measure(
+                candidate,
+                baselines,
+                sets,
+                length,
+                self._options.sampling,
+                verifier,
+                verifier.surprise,
+            )
+        mine = measurement.samples[_CANDIDATE]
+        theirs = measurement.samples[baselines[0].name]
+        cores = len(self._place.timed)
+        check_processor_use(mine.windows, theirs.windows, cores)
+        fastest = sorted(mine.seconds)[len(mine.seconds) // 2]
+        check_physics(fastest, prepared.output_bytes, cores * store_bytes_per_second())
+        return measurement
+
+    @contextlib.contextmanager
+    def _explaining(self, *, loading: bool) -> Iterator[None]:
+        """Turn a failed child into a rejection; a failed compilation explains itself better."""
+        try:
+            yield
+        except ChildFailed as failure:
+            if self._workshop is not None and self._workshop.rejection is not None:
+                raise self._workshop.rejection from None
+            raise Rejected.from_failure(failure, loading=loading) from None
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        self._progress(name)
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = round(time.perf_counter() - begin, 6)
+
+    def _record(
+        self, *, reason: Reason | None, rejected: Rejected | None = None, **fields: Any
+    ) -> Evaluation:
+        if rejected is not None:
+            fields |= {"message": rejected.message, **rejected.evidence}
+        stage = MEANINGS[reason].stage if reason else Stage.OK
+        return Evaluation(
+            task=self._task.name,
+            task_hash=self._task.content_hash,
+            candidate_hash=self._candidate.content_hash,
+            backend=self._candidate.backend,
+            stage=stage,
+            reason=reason,
+            notes=tuple(self._notes),
+            confinement=self._confinement,
+            environment=describe_machine(),
+            seconds=self._seconds,
+            created_at=datetime.now(UTC),
+            **fields,
+        )
+
+    def _end(self, participant: Participant) -> None:
+        participant.leave()
+        participant.ended = True
+        self._nursery.end(participant.child)
+
+    def close(self) -> None:
+        for participant in (self._armed, self._disarmed):
+            if participant is not None and not participant.ended:
+                self._end(participant)
+        if self._workshop is not None:
+            self._workshop.close()
+
+
+def _stays_right(bench: Bench, disarmed: Participant, workload: Workload) -> bool:
+    prepared = bench.enter(disarmed, workload, 1)
+    return answers_right(disarmed, prepared.stock, prepared.described)
+
+
+def _worst_accuracy(checked: list[Checked]) -> Accuracy:
+    return max((c.accuracy for c in checked), key=lambda a: a.candidate_error or 0.0)
