@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.records import Candidate, Evaluation, Limits, Options, Sampling, Stage, Task
+from kernel_smith.records import (
+    Candidate,
+    Evaluation,
+    Limits,
+    Options,
+    Reason,
+    Sampling,
+    Stage,
+    Task,
+)
 from kernel_smith.tasks import read_task
 
 TASK = """
@@ -209,3 +218,19 @@ def test_a_killed_candidate_is_a_crash_and_leaves_nothing(engine: LocalEngine, t
     assert evaluation.stage in (Stage.RUNTIME_ERROR, Stage.TIMEOUT, Stage.LOAD_ERROR)
     assert judge(engine, task, program()).stage is Stage.OK
     assert_nothing_is_left(engine)
+
+
+def test_a_rare_mistake_is_an_error_and_not_cheating(engine: LocalEngine, task: Task) -> None:
+    """The checks may miss what the timed calls then show; whoever is wrong each time is honest."""
+    mistaken = program().replace(
+        "kernels.relu2(x, y, x.numel())", "kernels.mostly(x, y, x.numel())"
+    )
+    mistaken = mistaken.replace(
+        'extern "C" void misbehave()',
+        'extern "C" void mostly(const float* x, float* y, int64_t n) {'
+        " relu2(x, y, n); if (x[0] > 1.3f && x[0] < 5.0f) y[1] += 1; }\n"
+        'extern "C" void misbehave()',
+    )
+    verdicts = [judge(engine, task, f"{mistaken}\n# {i}") for i in range(4)]
+    reasons = {verdict.reason for verdict in verdicts}
+    assert reasons == {Reason.WRONG_VALUES}, [v.message for v in verdicts]

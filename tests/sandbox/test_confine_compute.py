@@ -14,12 +14,14 @@ import pytest
 
 from kernel_smith.evaluation.sandbox.confine import landlock, limits, mounts, seccomp
 
+# One thread: this process was forked from one whose OpenMP threads exist no more, and waiting for
+# them would take for ever. Several threads are what the test with torch is for.
 SOURCE = """
 #include <cmath>
 #include <cstdint>
 extern "C" double twice(double x) {
     double sum = 0;
-    #pragma omp parallel for reduction(+ : sum)
+    #pragma omp parallel for reduction(+ : sum) num_threads(1)
     for (int64_t i = 0; i < 2; ++i) sum += x;
     return std::fabs(sum);
 }
