@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import ChildFailed
@@ -276,7 +278,13 @@ class Session:
         if "compile" in self._options.baselines:
             self._progress(f"timing {workload.name}: torch.compile")
         baselines = bench.baselines(workload, self._options, length)
-        verifier = TimedVerifier(candidate, baselines[0], prepared.stock, prepared.described)
+        verifier = TimedVerifier(
+            candidate,
+            baselines[0],
+            prepared.stock,
+            prepared.described,
+            lambda inputs: self._ask_fresh_process(bench, workload, inputs),
+        )
         with self._explaining(loading=False):
             measurement = measure(
                 candidate,
@@ -294,6 +302,24 @@ class Session:
         fastest = sorted(mine.seconds)[len(mine.seconds) // 2]
         check_physics(fastest, prepared.output_bytes, cores * store_bytes_per_second())
         return measurement
+
+    def _ask_fresh_process(
+        self, bench: Bench, workload: Workload, inputs: InputSet
+    ) -> list[torch.Tensor] | None:
+        """What the candidate answers in a process without a past; None if it fails."""
+        workshop = self._workshop
+        assert workshop is not None
+        participant = self._launch(workshop.armed, workshop.provide)
+        try:
+            self._load(participant)
+            bench.enter(participant, workload, 1)
+            participant.bind([inputs])
+            participant.run()
+            return [tensor.clone() for tensor in participant.outputs(0)]
+        except ChildFailed:
+            return None
+        finally:
+            self._end(participant)
 
     @contextlib.contextmanager
     def _explaining(self, *, loading: bool) -> Iterator[None]:
