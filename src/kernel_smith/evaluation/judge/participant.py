@@ -80,7 +80,7 @@ class Participant:
         self._of_unknown_speed = True
         self._strides: list[tuple[int, ...]] = []
         self._places: list[list[Place]] = []
-        self.fetches = False
+        self.fetches = self._entered = False
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
@@ -131,9 +131,11 @@ class Participant:
         ]
         self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
         self._strides = [t.stride() for t in answer.tensors]
-        self._inputs, self._outputs = Arena.create(layout.size), Arena.create(out_layout.size)
         self.child.ready()
-        self.fetches = permitted(self.child.pid)
+        if not self._entered:
+            self.fetches, self._entered = permitted(self.child.pid), True
+        make_outputs = Arena.private if self.fetches else Arena.create
+        self._inputs, self._outputs = Arena.create(layout.size), make_outputs(out_layout.size)
         shared = (self._inputs,) if self.fetches else (self._inputs, self._outputs)
         for name, slot in self._parameter_slots.items():
             self._inputs.view(slot).copy_(self._parameters[name])

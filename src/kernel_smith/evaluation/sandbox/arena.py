@@ -89,9 +89,12 @@ class Arena:
     def __init__(self, fd: int, size: int) -> None:
         self.fd = fd
         self.size = size
-        # Populated at once, so that page faults do not fall into the first timed calls.
-        mapping = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-        self._bytes = torch.frombuffer(mapping, dtype=torch.uint8)
+        self._bytes = _map(fd, size) if fd >= 0 else torch.empty(size, dtype=torch.uint8)
+
+    @classmethod
+    def private(cls, size: int) -> Arena:
+        """The same in ordinary memory, for results that the judge fetches itself."""
+        return cls(-1, max(size, 1))
 
     @classmethod
     def create(cls, size: int) -> Arena:
@@ -132,3 +135,9 @@ class Arena:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+def _map(fd: int, size: int) -> torch.Tensor:
+    # Populated at once, so that page faults do not fall into the first timed calls.
+    mapping = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+    return torch.frombuffer(mapping, dtype=torch.uint8)
