@@ -22,7 +22,7 @@ $(READY): requirements.lock pyproject.toml
 
 demo: env
 	$(BIN)/kernel-smith doctor
-	$(BIN)/kernel-smith evaluate row_softmax examples/row_softmax.py
+	$(BIN)/kernel-smith evaluate --fresh row_softmax examples/row_softmax.py
 
 test: env lint
 	$(BIN)/python -m pytest
