@@ -53,6 +53,16 @@ def test_fewer_than_one_degree_of_freedom_says_nothing() -> None:
     assert student_quantile(0.5) == math.inf
 
 
+def test_luck_widens_an_interval_to_a_floor_and_hardly_a_wide_one() -> None:
+    for error in (0.0, 1e-6):
+        precise = LogRatio(0.1, error, 2).allowing_for_luck()
+        assert precise.interval().half_width == pytest.approx(0.0098, rel=0.02)
+    rough = LogRatio(0.1, 0.1, 9)
+    assert rough.allowing_for_luck().interval().half_width == pytest.approx(
+        rough.interval().half_width, rel=0.01
+    )
+
+
 def noisy_log_ratios(rng: numpy.random.Generator, count: int, truth: float) -> list[float]:
     """Both sides jitter by 5%, and every tenth batch is held up, sometimes for long."""
     sides = rng.normal(0, 0.05, (2, count))

@@ -15,7 +15,9 @@ Baseline = Literal["eager", "compile"]
 class Sampling(Record):
     """How long to measure. Sampling stops early once the interval is as tight as `target`."""
 
-    target: float = Field(default=0.01, gt=0, description="half-width of the interval to stop at")
+    target: float = Field(
+        default=0.01, gt=0, description="half-width, from sampling alone, to stop at"
+    )
     unstable_above: float = Field(
         default=0.05, gt=0, description="half-width beyond which the result is called unstable"
     )

@@ -5,30 +5,36 @@ Started by an engine, which holds the other end of the socket FD and removes FOL
 
 from __future__ import annotations
 
-import ctypes
+import os
+import select
 import signal
 import sys
+import threading
 from pathlib import Path
 
 from kernel_smith.evaluation.judge.nursery import Nursery
-from kernel_smith.evaluation.sandbox.confine import die_with_parent
+from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
 from kernel_smith.evaluation.sandbox.wire import Channel
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
+def end_with_parent() -> None:
+    """Do not outlive the engine's process, even in the midst of an evaluation.
 
-def keep_freed_memory() -> None:
-    """Comparing outputs frees and allocates megabytes at a time. By default the C library returns
-    them to the system each time, and faulting the pages in again costs more than the arithmetic."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        libc.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
+    The system's own service for this (prctl) acts when the thread ends that started this process,
+    which in a pool of threads is too early.
+    """
+    parent = os.pidfd_open(os.getppid())
+
+    def wait() -> None:
+        select.select([parent], [], [])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
+    end_with_parent()
     keep_freed_memory()
     nursery = Nursery(Path(sys.argv[2]))
     nursery.begin()

@@ -92,7 +92,7 @@ def measure(
     """
     everyone = [candidate, *baselines]
     samples = {participant.name: Samples() for participant in everyone}
-    empty = _empty_batch_seconds(baselines[0], next(sets))
+    empty = empty_batch_seconds(baselines[0], next(sets))
     deadline = time.monotonic() + sampling.max_seconds
     rounds = calls = 0
     for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
@@ -151,7 +151,7 @@ def _enough(
     return all(interval.half_width <= sampling.target for interval in intervals)
 
 
-def _empty_batch_seconds(reference: Participant, any_set: InputSet) -> float:
+def empty_batch_seconds(reference: Participant, any_set: InputSet) -> float:
     """The cost of asking, measured where nobody has an interest in its length.
 
     The lower quartile: on a busy machine most may be stretched, and too much would be subtracted.

@@ -39,7 +39,9 @@ class Checked:
     seconds_per_call: float
 
 
-def check_workload(candidate: Participant, stock: Stock, described: dict[str, Any]) -> Checked:
+def check_workload(
+    candidate: Participant, stock: Stock, described: dict[str, Any], round_trip: float
+) -> Checked:
     """Run every check set, and one of them twice; raise `Rejected` at the first failure."""
     checks = stock.hand_out_checks()
     repeated = _system_random.choice([c for c in checks if c.inputs.label == "author"])
@@ -67,7 +69,8 @@ def check_workload(candidate: Participant, stock: Stock, described: dict[str, An
         histogram=histogram(max(comparisons, key=lambda c: c.error or 0.0).ratios),
         deterministic=all(torch.equal(a, b) for a, b in pairs),
     )
-    return Checked(accuracy, max(batch.windows.run_wall / len(checks), 1e-7))
+    seconds = max(batch.windows.run_wall - round_trip, 1e-7) / len(checks)
+    return Checked(accuracy, seconds)
 
 
 def _look_again(candidate: Participant, call: int, check: CheckSet, stock: Stock) -> None:

@@ -12,7 +12,6 @@ from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.nursery import Place
 from kernel_smith.evaluation.judge.participant import Participant
-from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.profile import attribute, read_maps
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.statistics import combine, distribution
@@ -29,7 +28,6 @@ from kernel_smith.records import (
 
 _PROFILE_SECONDS = 0.04
 _PROFILE_CALLS = 64
-_FREQUENCY = 8000
 
 
 class Sampled(NamedTuple):
@@ -43,36 +41,29 @@ class Profile:
     """Samples where the candidate's process executes, in batches that it cannot tell from timed
     ones. They are not timed: sampling would slow the candidate and not the reference."""
 
-    def __init__(
-        self, candidate: Participant, place: Place, objects: str, *, own_build: bool
-    ) -> None:
+    def __init__(self, candidate: Participant, objects: str, *, own_build: bool) -> None:
         self._candidate = candidate
         # Without a compiler of its own, a candidate can only have copied what is in its scratch.
         built = (f"{candidate.child.scratch}/",) if own_build else ()
         self._authored = (f"{objects}/", *built)
         self._pointers: list[int] = []
-        self._sampler: Sampler | None = None
-        self.unavailable: str | None = None
-        try:
-            self._sampler = Sampler(candidate.child.pid, place.timed, _FREQUENCY)
-        except SamplerUnavailable as error:
-            self.unavailable = str(error)
 
     def sample(self, sets: Iterator[InputSet]) -> Sampled:
         """Profile the workload that the candidate has just been timed on, with sets it has not
         seen either: on known ones it could hide whose code does the work."""
-        if self._sampler is None:
+        sampler = self._candidate.sampler
+        if sampler is None:
             return Sampled((), 0.0)
         most = min(self._candidate.capacity, _PROFILE_CALLS)
         deadline = time.monotonic() + _PROFILE_SECONDS
         used, calls = 0.0, 0
         while True:
             self._candidate.bind(list(islice(sets, most)))
-            batch = self._candidate.run(watch=self._sampler)
+            batch = self._candidate.run(watch=sampler)
             used, calls = used + batch.windows.run_cpu, calls + batch.calls
             if time.monotonic() > deadline:
                 break
-        pointers = self._sampler.drain()
+        pointers = sampler.drain()
         self._pointers += pointers
         return Sampled(self._attribute(pointers), used / calls)
 
@@ -87,10 +78,6 @@ class Profile:
             raise ChildFailed("died", "gone before its time could be attributed") from None
         return attribute(pointers, maps, lambda path: path.startswith(self._authored))
 
-    def close(self) -> None:
-        if self._sampler is not None:
-            self._sampler.close()
-
 
 def summarise(
     task: Task,
@@ -103,7 +90,10 @@ def summarise(
     weights = [workload.weight for workload in task.workloads]
     overall = []
     for baseline in options.baselines:
-        parts = [measurements[w.name].log_ratio(baseline, candidate) for w in task.workloads]
+        parts = [
+            measurements[w.name].log_ratio(baseline, candidate).allowing_for_luck()
+            for w in task.workloads
+        ]
         speedup = combine(parts, weights).interval()
         overall.append(BaselineSpeedup(baseline=baseline, speedup=speedup))
     workloads = tuple(
@@ -126,7 +116,7 @@ def _workload_timing(
         baselines=tuple(
             BaselineTiming(
                 baseline=baseline,
-                speedup=measurement.log_ratio(baseline, candidate).interval(),
+                speedup=measurement.log_ratio(baseline, candidate).allowing_for_luck().interval(),
                 seconds=distribution(measurement.samples[baseline].seconds),
             )
             for baseline in options.baselines

@@ -12,7 +12,7 @@ import os
 import pickle
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ import torch
 
 from kernel_smith.evaluation.judge.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.fetching import Piece, fetch, permitted
+from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.sandbox.arena import (
@@ -33,6 +34,7 @@ from kernel_smith.records import Limits, Workload
 
 _system_random = random.SystemRandom()
 
+_SAMPLES_PER_SECOND = 8000
 _POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
 
 
@@ -86,7 +88,22 @@ class Participant:
         self._bind_cpu = 0.0
         self.redrawn = 0
         self.ended = False
+        self.sampler: Sampler | None = None
+        self.not_sampled: str | None = None
         self.calling_seconds = 0.0
+
+    def observe(self, cores: Collection[int]) -> None:
+        """Attach a sampler that stays switched off until somebody wants to know.
+
+        Before the first thread starts, or every thread would need one event per core. And to
+        baselines as well, though nobody samples them: the system takes a few microseconds longer to
+        switch to an observed process, which would be charged to the candidate alone.
+        """
+        self.child.ready()
+        try:
+            self.sampler = Sampler(self.child.pid, cores, _SAMPLES_PER_SECOND)
+        except SamplerUnavailable as error:
+            self.not_sampled = str(error)
 
     def load(self, source: str, name: str, entry: str, threads: int, compiled: bool) -> None:
         self.child.ask(
@@ -295,6 +312,13 @@ class Participant:
         for arena in (self._inputs, self._outputs):
             if arena is not None:
                 arena.close()
+
+    def close(self) -> None:
+        """The process is no longer needed."""
+        self.ended = True
+        self.leave()
+        if self.sampler is not None:
+            self.sampler.close()
 
 
 Place = tuple[int, list[int] | None]

@@ -103,7 +103,7 @@ class Session:
                 for workload in self._task.workloads:
                     bench.prepare(workload)
             with self._step("compile"):
-                self._compile(tree)
+                self._compile(tree, bench)
             return self._run_gates(bench)
         except Rejected as rejected:
             return self._record(reason=rejected.reason, rejected=rejected)
@@ -112,7 +112,7 @@ class Session:
         candidate = self._armed
         assert candidate is not None
         with self._step("load"), self._explaining(loading=True):
-            candidate.child.ready()
+            candidate.observe(self._place.timed)
             self._confinement = candidate.child.confinement
             self._load(candidate)
         with self._step("correctness"):
@@ -124,18 +124,13 @@ class Session:
         )
         assert self._workshop is not None
         self._seconds["compiler alone"] = self._workshop.compiling_seconds
-        profile = Profile(
-            candidate,
-            self._place,
-            self._workshop_folder(),
-            own_build=self._options.allow_build,
-        )
-        with contextlib.closing(profile), exclusive(self._place.timed), self._step("timing"):
+        profile = Profile(candidate, self._workshop_folder(), own_build=self._options.allow_build)
+        with exclusive(self._place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
             with self._explaining(loading=False):
                 kernels = profile.kernels()
-        if profile.unavailable:
-            self._notes.append(f"no time shares by module: {profile.unavailable}")
+        if candidate.not_sampled:
+            self._notes.append(f"no time shares by module: {candidate.not_sampled}")
         timing, reason = summarise(self._task, measurements, self._options, _CANDIDATE, self._place)
         accuracy = _worst_accuracy(list(checked.values()))
         message = ""
@@ -154,7 +149,7 @@ class Session:
             raise Rejected(first.reason, first.message, findings=tuple(findings))
         return ast.parse(self._candidate.source)
 
-    def _compile(self, tree: ast.Module) -> None:
+    def _compile(self, tree: ast.Module, bench: Bench) -> None:
         """Build the kernels, while the processes that will load them make themselves ready."""
         limits = self._options.limits
         workshop = Workshop(
@@ -165,6 +160,7 @@ class Session:
         self._disarmed = self._launch(
             workshop.disarmed, lambda need: workshop.provide(need, disarmed=True)
         )
+        bench.renew_reference()
         workshop.build_ahead()
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
@@ -195,7 +191,7 @@ class Session:
                 prepared = bench.enter(candidate, workload, stock.calls_to_check)
             with self._explaining(loading=False):
                 checked[workload.name] = check_workload(
-                    candidate, prepared.stock, prepared.described
+                    candidate, prepared.stock, prepared.described, prepared.round_trip
                 )
             if not candidate.fetches and _NO_FETCHING not in self._notes:
                 self._notes.append(_NO_FETCHING)
@@ -362,8 +358,7 @@ class Session:
         )
 
     def _end(self, participant: Participant) -> None:
-        participant.leave()
-        participant.ended = True
+        participant.close()
         self._nursery.end(participant.child)
 
     def close(self) -> None:

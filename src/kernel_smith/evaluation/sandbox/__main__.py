@@ -11,6 +11,7 @@ import signal
 import sys
 
 from kernel_smith.evaluation.sandbox.confine import die_with_parent
+from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 
@@ -20,6 +21,7 @@ def main() -> None:
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.sched_setaffinity(0, {int(core) for core in sys.argv[2:]})
+    keep_freed_memory()
     # Only now: importing torch takes seconds, which an orphan must not outlive.
     from kernel_smith.evaluation.sandbox.zygote import serve
 
