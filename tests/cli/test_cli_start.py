@@ -14,7 +14,7 @@ from kernel_smith.cli.output import print_error, print_next
 
 Cli = Callable[..., Any]
 
-HEAVY = ("torch", "numpy", "elftools", "rich.table")
+HEAVY = ("torch", "numpy", "rich.table")
 
 
 @pytest.mark.parametrize(

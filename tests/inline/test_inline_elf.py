@@ -1,13 +1,14 @@
 """Reading compiled kernels, and making them do nothing."""
 
 import ctypes
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.inline.elf import exported_functions, imported_symbols, neutralise
 from kernel_smith.inline.library import Library
 from kernel_smith.inline.signature import prototypes
@@ -123,11 +124,35 @@ def test_functions_of_unusual_kinds_are_neutralised_too(
     assert y.item() == after
 
 
+def test_what_follows_the_end_of_the_dynamic_entries_is_ignored(
+    built: Path, tmp_path: Path
+) -> None:
+    """The loader stops there; a second symbol table behind it must not be taken for the first."""
+    content = bytearray(built.read_bytes())
+    headers, count = int.from_bytes(content[32:40], "little"), content[56]
+    rows = [struct.unpack_from("<IIQQQQQQ", content, headers + 56 * i) for i in range(count)]
+    dynamic = next(row for row in rows if row[0] == 2)
+    entries = range(dynamic[2], dynamic[2] + dynamic[5], 16)
+    spare = [at for at in entries if content[at : at + 16] == bytes(16)]
+    struct.pack_into("<QQ", content, spare[1], 6, 0xDEAD)
+    (tmp_path / "odd.so").write_bytes(content)
+    assert imported_symbols(tmp_path / "odd.so") == imported_symbols(built)
+
+
+@pytest.mark.parametrize("length", [0, 10, 63, 64, 200])
+def test_a_file_that_is_no_shared_object_is_bad_input(
+    built: Path, tmp_path: Path, length: int
+) -> None:
+    (tmp_path / "torn.so").write_bytes(built.read_bytes()[:length])
+    with pytest.raises(BadInput, match=r"torn\.so"):
+        imported_symbols(tmp_path / "torn.so")
+
+
 def test_other_machines_are_refused(built: Path, tmp_path: Path) -> None:
     content = bytearray(built.read_bytes())
     content[18:20] = (243).to_bytes(2, "little")  # e_machine: RISC-V
     foreign = tmp_path / "foreign.so"
     foreign.write_bytes(content)
-    with pytest.raises(MissingPrerequisite, match="RISCV"):
+    with pytest.raises(MissingPrerequisite, match="machine 243"):
         neutralise(foreign, tmp_path / "neutral.so")
     assert not (tmp_path / "neutral.so").exists()

@@ -2,115 +2,165 @@
 
 `exported_functions` and `imported_symbols` read a shared object. `neutralise` writes a copy whose
 exported functions return at once: if a candidate's results stay right with it, its kernels were
-decoys.
+decoys. The few tables of the (64-bit, little-endian) format that this takes are read here; the
+libraries for it are made for inspection and need 20 times as long, for every candidate.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.errors import BadInput, MissingPrerequisite
 
+_HEADER = struct.Struct("<6s10xHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_DYNAMIC = struct.Struct("<QQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_INFO_OFFSET = 4  # of st_info in a symbol
+
+_ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
+_LOAD, _DYNAMIC_SEGMENT = 1, 2  # PT_LOAD, PT_DYNAMIC
+_END_TAG, _STRINGS_TAG, _SYMBOLS_TAG = 0, 5, 6  # DT_NULL, DT_STRTAB, DT_SYMTAB
+_DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM
+_UNDEFINED, _ABSOLUTE = 0, 0xFFF1  # SHN_UNDEF, SHN_ABS
+_LOCAL = 0  # STB_LOCAL
 _FUNCTION = 2  # STT_FUNC
 _INDIRECT_FUNCTION = 10  # STT_GNU_IFUNC: the symbol names code that picks the function
 _UNTYPED = 0  # STT_NOTYPE: what a function written in assembly often has
 _CALLABLE = (_FUNCTION, _INDIRECT_FUNCTION, _UNTYPED)
 _EXECUTABLE = 1  # PF_X
-_INFO_OFFSET = 4  # of st_info in a 64-bit symbol
-_KEPT = ("_init", "_fini")
+_KEPT = (b"_init", b"_fini")
 
 # Code that returns at once, longest first: the first that fits into a function is used.
 _RETURNS = {
-    "EM_X86_64": (b"\xc3",),
-    # `bti c; ret`: where indirect branches are guarded, a bare return may not be their target.
-    "EM_AARCH64": (b"\x5f\x24\x03\xd5\xc0\x03\x5f\xd6", b"\xc0\x03\x5f\xd6"),
+    62: (b"\xc3",),  # EM_X86_64
+    # EM_AARCH64, `bti c; ret`: where indirect branches are guarded, a bare return may not be their
+    # target.
+    183: (b"\x5f\x24\x03\xd5\xc0\x03\x5f\xd6", b"\xc0\x03\x5f\xd6"),
 }
 
 
-@dataclass(frozen=True)
-class _Export:
-    """A function in the dynamic symbol table, and where in the file its parts lie."""
+class _Segment(NamedTuple):
+    kind: int
+    flags: int
+    offset: int
+    address: int
+    physical: int
+    file_size: int
+    memory_size: int
+    alignment: int
 
-    name: str
-    size: int
-    code_offset: int
-    info_offset: int
+
+@dataclass(frozen=True)
+class _Symbol:
+    """An entry of the dynamic symbol table, and where in the file its information lies."""
+
+    name: bytes
     info: int
+    section: int
+    address: int
+    size: int
+    info_offset: int
+
+
+class _SharedObject:
+    def __init__(self, path: Path) -> None:
+        self.content = path.read_bytes()
+        try:
+            header = _HEADER.unpack_from(self.content)
+            if header[0] != _ELF64_LITTLE_ENDIAN:
+                raise ValueError("another class or byte order")
+            self.machine = header[2]
+            self.segments = [
+                _Segment(*_SEGMENT.unpack_from(self.content, header[5] + index * header[9]))
+                for index in range(header[10])
+            ]
+            sections = [
+                _SECTION.unpack_from(self.content, header[6] + index * header[11])
+                for index in range(header[12])
+            ]
+            self.symbols = list(self._read_symbols(sections))
+        except (struct.error, ValueError, KeyError, StopIteration) as error:
+            raise BadInput(
+                f"{path.name} is not a shared object for this kind of machine: {error!r}",
+                hint="compile for 64-bit, little-endian Linux",
+            ) from None
+
+    def _read_symbols(self, sections: list[tuple[int, ...]]) -> Iterator[_Symbol]:
+        """The dynamic symbols: the table that the loader reads, whatever other sections are."""
+        dynamic = next(s for s in self.segments if s.kind == _DYNAMIC_SEGMENT)
+        entries = self.content[dynamic.offset : dynamic.offset + dynamic.file_size]
+        # As the loader does: the last entry of a kind counts, and nothing after the end.
+        tags = dict(takewhile(lambda entry: entry[0] != _END_TAG, _DYNAMIC.iter_unpack(entries)))
+        table, strings = (self._in_file(tags[tag]) for tag in (_SYMBOLS_TAG, _STRINGS_TAG))
+        size = max(s[5] for s in sections if s[1] == _DYNAMIC_SYMBOLS and s[4] == table)
+        rows = _SYMBOL.iter_unpack(self.content[table : table + size])
+        for index, (name, info, _, section, address, extent) in enumerate(rows):
+            start = strings + name
+            text = self.content[start : self.content.index(b"\0", start)]
+            where = table + index * _SYMBOL.size + _INFO_OFFSET
+            yield _Symbol(text, info, section, address, extent, where)
+
+    def _in_file(self, address: int) -> int:
+        offset = self.file_offset(address, needs=0)
+        if offset is None:
+            raise ValueError(f"nothing is loaded at address {address:#x}")
+        return offset
+
+    def file_offset(self, address: int, needs: int) -> int | None:
+        """Where in the file the bytes of an address lie, if its segment has the needed rights."""
+        for segment in self.segments:
+            inside = 0 <= address - segment.address < segment.file_size
+            if segment.kind == _LOAD and inside and segment.flags & needs == needs:
+                return segment.offset + address - segment.address
+        return None
+
+    def exports(self) -> Iterator[tuple[_Symbol, int]]:
+        """Every function on offer, and where in the file its code begins."""
+        for symbol in self.symbols:
+            defined = symbol.section not in (_UNDEFINED, _ABSOLUTE)
+            visible = symbol.info >> 4 != _LOCAL and symbol.name not in _KEPT
+            code = self.file_offset(symbol.address, needs=_EXECUTABLE)
+            if defined and visible and symbol.info & 0xF in _CALLABLE and code is not None:
+                yield symbol, code
 
 
 def exported_functions(path: Path) -> list[str]:
     """The functions that a shared object offers, in the order of its symbol table."""
-    with _opened(path) as elf:
-        return [export.name for export in _exports(elf)]
+    return [_text(symbol) for symbol, _ in _SharedObject(path).exports()]
 
 
 def imported_symbols(path: Path) -> set[str]:
     """The names that a shared object takes from other libraries."""
-    with _opened(path) as elf:
-        symbols = _symbol_table(elf).iter_symbols()
-        return {symbol.name for symbol in symbols if symbol["st_shndx"] == "SHN_UNDEF"} - {""}
+    symbols = _SharedObject(path).symbols
+    return {_text(symbol) for symbol in symbols if symbol.section == _UNDEFINED} - {""}
 
 
 def neutralise(path: Path, out_path: Path) -> None:
     """Write a copy of a shared object in which every exported function returns at once."""
-    content = bytearray(path.read_bytes())
-    with _opened(path) as elf:
-        machine = elf["e_machine"]
-        if machine not in _RETURNS:
-            raise MissingPrerequisite(
-                f"kernels for {machine} cannot be replaced by no-ops",
-                hint="evaluate on x86_64 or aarch64",
-            )
-        for export in _exports(elf):
-            code = next((c for c in _RETURNS[machine] if len(c) <= export.size), None)
-            code = code or _RETURNS[machine][-1]
-            content[export.code_offset : export.code_offset + len(code)] = code
-            # An indirect function becomes a plain one, or its callers would jump to what the
-            # stub, taken for the code that picks the function, left in a register.
-            if export.info & 0xF == _INDIRECT_FUNCTION:
-                content[export.info_offset] = (export.info & 0xF0) | _FUNCTION
+    shared = _SharedObject(path)
+    if shared.machine not in _RETURNS:
+        raise MissingPrerequisite(
+            f"kernels for machine {shared.machine} cannot be replaced by no-ops",
+            hint="evaluate on x86_64 or aarch64",
+        )
+    content = bytearray(shared.content)
+    for symbol, start in shared.exports():
+        code = next((c for c in _RETURNS[shared.machine] if len(c) <= symbol.size), None)
+        code = code or _RETURNS[shared.machine][-1]
+        content[start : start + len(code)] = code
+        # An indirect function becomes a plain one, or its callers would jump to what the stub,
+        # taken for the code that picks the function, left in a register.
+        if symbol.info & 0xF == _INDIRECT_FUNCTION:
+            content[symbol.info_offset] = (symbol.info & 0xF0) | _FUNCTION
     out_path.write_bytes(content)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    # Imported here because a candidate process never needs it.
-    from elftools.elf.elffile import ELFFile
-
-    with path.open("rb") as stream:
-        yield ELFFile(stream)
-
-
-def _symbol_table(elf: Any) -> Any:
-    """The dynamic symbols: the table that the loader reads, whatever other sections are called."""
-    dynamic = next(elf.iter_segments("PT_DYNAMIC"))
-    _, offset = dynamic.get_table_offset("DT_SYMTAB")
-    tables = [s for s in elf.iter_sections("SHT_DYNSYM") if s["sh_offset"] == offset]
-    return max(tables, key=lambda section: section["sh_size"])
-
-
-def _exports(elf: Any) -> Iterator[_Export]:
-    table = _symbol_table(elf)
-    segments = [s for s in elf.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE]
-    for index, symbol in enumerate(table.iter_symbols()):
-        info_offset = table["sh_offset"] + index * table["sh_entsize"] + _INFO_OFFSET
-        elf.stream.seek(info_offset)
-        info = elf.stream.read(1)[0]
-        defined = symbol["st_shndx"] not in ("SHN_UNDEF", "SHN_ABS")
-        visible = symbol["st_info"]["bind"] != "STB_LOCAL" and symbol.name not in _KEPT
-        code_offset = _file_offset(segments, symbol["st_value"])
-        if defined and visible and info & 0xF in _CALLABLE and code_offset is not None:
-            yield _Export(symbol.name, symbol["st_size"], code_offset, info_offset, info)
-
-
-def _file_offset(segments: list[Any], address: int) -> int | None:
-    """Where in the file the bytes of an address lie."""
-    for segment in segments:
-        offset = address - segment["p_vaddr"]
-        if 0 <= offset < segment["p_filesz"]:
-            return int(segment["p_offset"] + offset)
-    return None
+def _text(symbol: _Symbol) -> str:
+    return symbol.name.decode(errors="replace")

@@ -106,13 +106,13 @@ class Workshop:
                 timeout=self._limits.compile_seconds,
                 run=self._run_compiler,
             )
+            if not result.cached:
+                self.compiling_seconds += result.seconds
+            if result.path is None:
+                raise self._rejection(result, literal)
+            forbidden = self._backend.forbidden_symbols(result.path)
         except BadInput as error:
             raise Rejected(Reason.COMPILER_REJECTED, error.what, log=error.hint) from None
-        if not result.cached:
-            self.compiling_seconds += result.seconds
-        if result.path is None:
-            raise self._rejection(result, literal)
-        forbidden = self._backend.forbidden_symbols(result.path)
         if forbidden:
             raise Rejected(Reason.FORBIDDEN_SYMBOL, ", ".join(forbidden))
         name = f"kernels-{len(self._built)}.so"
