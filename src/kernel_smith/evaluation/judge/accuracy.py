@@ -144,14 +144,14 @@ def compare(
         _excess(answer, want, allowed)
         for answer, want, allowed in zip(got, expected.oracle, expected.allowed, strict=True)
     ]
-    if any(_largest(ratio) > 1 for ratio in ratios):
+    peaks = [_largest(ratio) for ratio in ratios]
+    if max(peaks, default=0.0) > 1:
         ratios = _forgive_jumps(got, ratios, expected, reference, workload, inputs)
-    worst_output = max(range(len(ratios)), key=lambda i: _largest(ratios[i]), default=0)
-    error = max(
-        (_relative(index, ratios, got, expected) for index in range(len(ratios))), default=0.0
-    )
-    if not ratios or _largest(ratios[worst_output]) <= 1:
+        peaks = [_largest(ratio) for ratio in ratios]
+    error = max((_relative(i, peak, got, expected) for i, peak in enumerate(peaks)), default=0.0)
+    if max(peaks, default=0.0) <= 1:
         return Comparison(None, error, None, ratios)
+    worst_output = peaks.index(max(peaks))
     worst = _worst_element(worst_output, ratios, got, expected, workload, inputs)
     reason = _name_failure(worst_output, got, error, reference, workload, inputs, expected)
     return Comparison(reason, error if error < float("inf") else None, worst, ratios)
@@ -175,12 +175,10 @@ def _wide(tensor: torch.Tensor) -> torch.dtype:
     return torch.float64 if tensor.is_floating_point() else tensor.dtype
 
 
-def _relative(
-    index: int, ratios: list[torch.Tensor], got: list[torch.Tensor], expected: Expected
-) -> float:
+def _relative(index: int, peak: float, got: list[torch.Tensor], expected: Expected) -> float:
     """The error relative to the scale; the derived tolerance has it in the ratio already."""
     if expected.derived and got[index].is_floating_point():
-        return _largest(ratios[index]) * expected.rtols[index]
+        return peak * expected.rtols[index]
     return relative_error(got[index], expected.oracle[index])
 
 
