@@ -103,28 +103,30 @@ class Session:
                 for workload in self._task.workloads:
                     bench.prepare(workload)
             with self._step("compile"):
-                self._compile(tree, bench)
+                self._compile(tree)
             return self._run_gates(bench)
         except Rejected as rejected:
             return self._record(reason=rejected.reason, rejected=rejected)
 
     def _run_gates(self, bench: Bench) -> Evaluation:
-        candidate = self._armed
-        assert candidate is not None
+        candidate, workshop = self._armed, self._workshop
+        assert candidate is not None and workshop is not None
         with self._step("load"), self._explaining(loading=True):
             candidate.observe(self._place.timed)
             self._confinement = candidate.child.confinement
             self._load(candidate)
+        # Processes are launched one step before they are needed, each while others work.
+        self._disarmed = self._launch(workshop.disarmed, workshop.provide_disarmed)
         with self._step("correctness"):
             checked = self._check(bench, candidate)
+        bench.renew_reference()
         with self._step("kernels"):
             self._check_kernels_matter(bench)
         self._seconds["calls before timing"] = sum(
             p.calling_seconds for p in (self._armed, self._disarmed) if p is not None
         )
-        assert self._workshop is not None
-        self._seconds["compiler alone"] = self._workshop.compiling_seconds
-        profile = Profile(candidate, self._workshop_folder(), own_build=self._options.allow_build)
+        self._seconds["compiler alone"] = workshop.compiling_seconds
+        profile = Profile(candidate, str(workshop.armed), own_build=self._options.allow_build)
         with exclusive(self._place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
             with self._explaining(loading=False):
@@ -149,18 +151,14 @@ class Session:
             raise Rejected(first.reason, first.message, findings=tuple(findings))
         return ast.parse(self._candidate.source)
 
-    def _compile(self, tree: ast.Module, bench: Bench) -> None:
-        """Build the kernels, while the processes that will load them make themselves ready."""
+    def _compile(self, tree: ast.Module) -> None:
+        """Build the kernels, while the process that will load them makes itself ready."""
         limits = self._options.limits
         workshop = Workshop(
             self._candidate, tree, self._backend, self._nursery, self._place, limits
         )
         self._workshop = workshop
         self._armed = self._launch(workshop.armed, workshop.provide)
-        self._disarmed = self._launch(
-            workshop.disarmed, lambda need: workshop.provide(need, disarmed=True)
-        )
-        bench.renew_reference()
         workshop.build_ahead()
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
@@ -177,10 +175,6 @@ class Session:
     def _load(self, participant: Participant) -> None:
         candidate, threads = self._candidate, len(self._place.timed)
         participant.load(candidate.source, candidate.name, "ModelNew", threads, False)
-
-    def _workshop_folder(self) -> str:
-        assert self._workshop is not None
-        return str(self._workshop.armed)
 
     def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
         checked = {}

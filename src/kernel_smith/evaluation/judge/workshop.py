@@ -87,6 +87,9 @@ class Workshop:
         folder = self.disarmed if disarmed else self.armed
         return {"path": str(folder / name)}
 
+    def provide_disarmed(self, need: Any) -> dict[str, Any]:
+        return self.provide(need, disarmed=True)
+
     def _find_literal(self, source: str) -> Literal | None:
         return next((item for item in self._literals if item.source == source), None)
 

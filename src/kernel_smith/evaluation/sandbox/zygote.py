@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import select
 import shutil
@@ -197,3 +198,6 @@ def _warm_up() -> None:
     numpy.random.default_rng(0)
     with torch.no_grad():
         torch.nn.Linear(4, 4)(torch.empty(4, 4).copy_(torch.ones(4, 4)))
+    # What exists now is never garbage. Were it searched, a child would copy all of it to mark it.
+    gc.collect()
+    gc.freeze()
