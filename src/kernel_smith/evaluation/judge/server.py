@@ -17,6 +17,8 @@ from kernel_smith.evaluation.judge.reference import Reference
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
 
+_IDLE_AFTER_MS = 20  # one who asks again and again does not want to wait for house-keeping
+
 
 class Server:
     def __init__(self, channel: Channel, nursery: Nursery) -> None:
@@ -90,6 +92,8 @@ class Server:
     def _work_while_idle(self) -> None:
         poller = select.poll()
         poller.register(self._channel.fileno(), select.POLLIN)
-        while not poller.poll(0):
+        patience = _IDLE_AFTER_MS
+        while not poller.poll(patience):
             if self._judge is None or not self._judge.use_idle_time():
                 return
+            patience = 0
