@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,7 @@ class Nursery:
         self._readable: tuple[Path, ...] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Channel | None = None
-        self._dead: list[Child] = []
+        self._dead: deque[Child] = deque()
 
     @property
     def zygote_pid(self) -> int:
@@ -126,10 +127,10 @@ class Nursery:
         self._dead.append(child)
 
     def bury_one(self) -> bool:
-        """Clear away one dead child; False when none is left."""
+        """Clear away the child that ended first: it has had time to go. False if none is left."""
         if not self._dead:
             return False
-        self._dead.pop().bury()
+        self._dead.popleft().bury()
         return True
 
     def _policy(
