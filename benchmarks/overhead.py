@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -44,12 +45,17 @@ def timed(action) -> tuple[float, object]:
     return time.perf_counter() - begin, value
 
 
+def variant(source: str, index: int) -> str:
+    """A candidate that has to be compiled anew, as a real one has."""
+    return source.replace('r"""', f'r"""\n// variant {os.getpid()}.{index}\n')
+
+
 def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) -> dict:
     source = Path(task.starts["cpp"]).read_text()
     engine.evaluate(task, Candidate(source=source), options)  # start-up: reference, secret inputs
     overheads, repeats, totals = [], [], []
     for index in range(count):
-        candidate = Candidate(source=f"{source}\n# variant {index}\n")
+        candidate = Candidate(source=variant(source, index))
         total, evaluation = timed(lambda c=candidate: engine.evaluate(task, c, options))
         if not evaluation.ok:
             raise SystemExit(f"{task.name}: {evaluation.stage} {evaluation.reason}")

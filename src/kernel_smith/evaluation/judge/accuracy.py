@@ -186,7 +186,7 @@ def _excess(got: torch.Tensor, want: torch.Tensor, allowed: torch.Tensor | None)
     """Error over allowed error, per element; at most 1 is right, not finite counts as infinite."""
     if allowed is None:
         return torch.where(got == want, 0.0, float("inf")).double()
-    ratio = (got.double() - want).abs_().div_(allowed)
+    ratio = torch.sub(got, want).abs_().div_(allowed)  # in the oracle's precision
     if _largest(ratio) <= 1:  # false for NaN
         return ratio
     same = (got == want) | (got.isnan() & want.isnan())

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.judge.child import Child
@@ -19,7 +19,6 @@ from kernel_smith.evaluation.sandbox.wire import Channel, WireError
 from kernel_smith.records import Limits
 
 _START_SECONDS = 120.0
-_GRACE_SECONDS = 5.0
 _CPU_SECONDS = 3600
 _COMPILER_LOG = 64 << 10
 _MOST_UNBURIED = 16
@@ -44,6 +43,14 @@ class Place:
             )
         timed = frozenset(cores or allowed[1:] or allowed)
         return cls(timed, frozenset(allowed) - timed or frozenset(allowed))
+
+
+class ProgramRun(NamedTuple):
+    """How a program ended."""
+
+    code: int | None  # the exit status; None if it had to be stopped
+    log: str  # the end of what it printed
+    cpu_seconds: float
 
 
 class Nursery:
@@ -105,11 +112,8 @@ class Nursery:
         product: str,
         target: Path,
         timeout: float,
-    ) -> tuple[int | None, str]:
-        """Run a compiler, confined, on files of its own; its product is copied to `target`.
-
-        Returns its exit status, None if it had to be stopped, and the end of what it printed.
-        """
+    ) -> ProgramRun:
+        """Run a compiler, confined, on files of its own; its product is copied to `target`."""
         policy = self._policy(limits, place.judge, (), allow_exec=True)
         with target.open("wb") as product_file:
             child = self._spawn(
@@ -117,7 +121,8 @@ class Nursery:
             )
         try:
             code = child.wait(timeout)
-            return code, child.read_log(_COMPILER_LOG)
+            used = 0.0 if code is None else float(child.exit_report().get("cpu_seconds", 0.0))
+            return ProgramRun(code, child.read_log(_COMPILER_LOG), used)
         finally:
             self.end(child)
 
@@ -182,12 +187,12 @@ class Nursery:
         return Child(channel, status, log, policy.scratch)
 
     def _ask_zygote(self, job: dict[str, Any], fds: tuple[int, ...]) -> None:
+        """Does not wait: whether a process came of it shows when that process is to be ready."""
         for attempt in (1, 2):
             self._ensure_zygote()
             assert self._control is not None
             try:
                 self._control.send(job, fds)
-                self._control.receive(_GRACE_SECONDS)
                 return
             except WireError as error:
                 self._stop_zygote()

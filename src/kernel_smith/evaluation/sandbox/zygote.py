@@ -82,7 +82,6 @@ def serve(control: Channel) -> None:
             request, fds = control.receive_with_fds()
         except WireClosed:
             return
-        control.send({"received": True})
         if os.fork() == 0:
             control.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
