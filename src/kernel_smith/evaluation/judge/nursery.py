@@ -1,10 +1,8 @@
-"""Starting processes: the zygote, and through it candidates, references and compilers."""
+"""Starting processes through the zygotes: candidates, references and compilers."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kernel_smith.errors import BadInput, InternalError
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.child import Child
+from kernel_smith.evaluation.judge.zygote import Zygote
 from kernel_smith.evaluation.sandbox.confine import Policy, default_readable
-from kernel_smith.evaluation.sandbox.wire import Channel, WireError
+from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.records import Limits
 
-_START_SECONDS = 120.0
 _CPU_SECONDS = 3600
 _COMPILER_LOG = 64 << 10
 _MOST_UNBURIED = 16
@@ -54,25 +52,25 @@ class ProgramRun(NamedTuple):
 
 
 class Nursery:
-    """Owns the zygote; its children work below `folder`. A dead zygote is replaced."""
+    """Owns the zygotes; their children work below `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.folder.chmod(0o711)
-        # Forking overlaps with the judge's own work, so the zygote may use every core we have.
-        self._cores = sorted(os.sched_getaffinity(0))
-        self._ready = False
+        self._candidates = Zygote("candidates")
+        self._compilers = Zygote("compilers")
         self._count = 0
         self._readable: tuple[Path, ...] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: Channel | None = None
         self._dead: deque[Child] = deque()
+
+    def begin(self) -> None:
+        """Start the zygotes without waiting for them: importing torch takes seconds."""
+        self._candidates.begin()
+        self._compilers.begin()
 
     @property
     def zygote_pid(self) -> int:
-        self._ensure_zygote()
-        assert self._process is not None
-        return self._process.pid
+        return self._candidates.pid
 
     def new_folder(self, name: str, mode: int = 0o755) -> Path:
         self._count += 1
@@ -181,68 +179,16 @@ class Nursery:
         status, far_status = Channel.pair()
         log = os.memfd_create("kernel-smith-log", os.MFD_CLOEXEC)
         fds = (far_channel.fileno(), far_status.fileno(), log, log if into is None else into)
-        self._ask_zygote(job, fds)
+        (self._compilers if argv else self._candidates).ask(job, fds)
         far_channel.close()
         far_status.close()
         return Child(channel, status, log, policy.scratch)
 
-    def _ask_zygote(self, job: dict[str, Any], fds: tuple[int, ...]) -> None:
-        """Does not wait: whether a process came of it shows when that process is to be ready."""
-        for attempt in (1, 2):
-            self._ensure_zygote()
-            assert self._control is not None
-            try:
-                self._control.send(job, fds)
-                return
-            except WireError as error:
-                self._stop_zygote()
-                if attempt == 2:
-                    raise InternalError(f"the zygote does not answer: {error}") from error
-
-    def begin(self) -> None:
-        """Start a zygote without waiting for it: importing torch takes it seconds."""
-        near, far = Channel.pair()
-        environment = dict(os.environ)
-        # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
-        environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
-        module = "kernel_smith.evaluation.sandbox"
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, str(far.fileno()), *map(str, self._cores)],
-            pass_fds=(far.fileno(),),
-            stdin=subprocess.DEVNULL,
-            env=environment,
-        )
-        far.close()
-        self._control = near
-        self._ready = False
-
-    def _ensure_zygote(self) -> None:
-        if self._process is None or self._process.poll() is not None:
-            self._stop_zygote()
-            self.begin()
-        if self._ready:
-            return
-        assert self._control is not None
-        try:
-            self._control.receive(_START_SECONDS)
-        except WireError as error:
-            self._stop_zygote()
-            raise InternalError(f"the zygote did not start: {error}") from error
-        self._ready = True
-
-    def _stop_zygote(self) -> None:
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
     def close(self) -> None:
         while self.bury_one():
             pass
-        self._stop_zygote()
+        self._candidates.stop()
+        self._compilers.stop()
 
 
 def _jsonable(policy: Policy) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The zygote's process: `python -m kernel_smith.evaluation.sandbox FD CORE...`.
+"""A zygote's process: `python -m kernel_smith.evaluation.sandbox candidates|compilers FD CORE...`.
 
 Started by a judge, which holds the other end of the socket FD.
 """
@@ -13,6 +13,7 @@ import sys
 from kernel_smith.evaluation.sandbox.confine import die_with_parent
 from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
 from kernel_smith.evaluation.sandbox.wire import Channel
+from kernel_smith.evaluation.sandbox.zygote import Run, serve
 
 
 def main() -> None:
@@ -20,12 +21,22 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.sched_setaffinity(0, {int(core) for core in sys.argv[2:]})
+    os.sched_setaffinity(0, {int(core) for core in sys.argv[3:]})
+    run = _load_runner() if sys.argv[1] == "candidates" else _refuse
+    serve(Channel.from_fd(int(sys.argv[2])), run)
+
+
+def _load_runner() -> Run:
     keep_freed_memory()
     # Only now: importing torch takes seconds, which an orphan must not outlive.
-    from kernel_smith.evaluation.sandbox.zygote import serve
+    from kernel_smith.evaluation.sandbox.runner import Runner, warm_up
 
-    serve(Channel.from_fd(int(sys.argv[1])))
+    warm_up()
+    return lambda channel: Runner(channel).serve()
+
+
+def _refuse(channel: Channel) -> None:
+    raise RuntimeError("this zygote starts programs only")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Importing torch takes seconds; forking a process that has it takes milliseconds. So one process
 imports everything once, never runs candidate code itself, never starts a thread or opens a device,
-and forks on request. Each request makes two processes:
+and forks on request. Compilers need no torch, and a small process forks faster than a large one:
+they come from a second zygote without it. Each request makes two processes:
 
     zygote ── warden (trusted: enters namespaces, watches memory, reports the exit)
                  └── child (confined: runs one candidate, one reference, or one compiler)
@@ -15,18 +16,15 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import gc
 import os
 import select
 import shutil
 import signal
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
-
-import numpy
-import torch
 
 from kernel_smith.evaluation.sandbox.confine import (
     Policy,
@@ -37,11 +35,13 @@ from kernel_smith.evaluation.sandbox.confine import (
     enter_namespaces,
     usage,
 )
-from kernel_smith.evaluation.sandbox.runner import Runner
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 
 _WATCH_SECONDS = 0.02
 _SETUP_FAILED = 97
+
+Run = Callable[[Channel], None]
+"""What a child does that is not to become a program: serve the judge until it hangs up."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,8 @@ class Job:
         )
 
 
-def serve(control: Channel) -> None:
+def serve(control: Channel, run: Run) -> None:
     """Fork a warden per request until the judge hangs up."""
-    _warm_up()
     control.send({"ready": os.getpid()})
     while True:
         try:
@@ -85,13 +84,13 @@ def serve(control: Channel) -> None:
         if os.fork() == 0:
             control.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run_warden(Job.from_json(request), *fds)
+            _run_warden(Job.from_json(request), run, *fds)
         for fd in fds:
             os.close(fd)
 
 
 def _run_warden(
-    job: Job, channel_fd: int, status_fd: int, log_fd: int, product_fd: int
+    job: Job, run: Run, channel_fd: int, status_fd: int, log_fd: int, product_fd: int
 ) -> NoReturn:
     status = Channel.from_fd(status_fd)
     code = 1
@@ -103,7 +102,7 @@ def _run_warden(
         if pid == 0:
             status.close()
             os.close(product_fd)
-            _run_child(job, entered, channel_fd, log_fd)
+            _run_child(job, run, entered, channel_fd, log_fd)
         os.close(channel_fd)
         os.close(log_fd)
         status.send({"child": pid})
@@ -153,7 +152,7 @@ def _watch(pid: int, job: Job) -> dict[str, Any]:
     }
 
 
-def _run_child(job: Job, entered: Report, channel_fd: int, log_fd: int) -> NoReturn:
+def _run_child(job: Job, run: Run, entered: Report, channel_fd: int, log_fd: int) -> NoReturn:
     channel = Channel.from_fd(channel_fd)
     try:
         die_with_parent()
@@ -184,19 +183,7 @@ def _run_child(job: Job, entered: Report, channel_fd: int, log_fd: int) -> NoRet
     # Fatal signals leave the Python stack in the log: the line of forward that crashed.
     faulthandler.enable(file=2)
     try:
-        Runner(channel).serve()
+        run(channel)
     except WireClosed:
         os._exit(0)
     os._exit(1)
-
-
-def _warm_up() -> None:
-    """Run what every child runs first, so that each fork inherits it done. Starts no threads."""
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    numpy.random.default_rng(0)
-    with torch.no_grad():
-        torch.nn.Linear(4, 4)(torch.empty(4, 4).copy_(torch.ones(4, 4)))
-    # What exists now is never garbage. Were it searched, a child would copy all of it to mark it.
-    gc.collect()
-    gc.freeze()
