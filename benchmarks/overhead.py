@@ -1,9 +1,10 @@
 """What does an evaluation cost beside compiling, running and the requested samples?
 
-After start-up, candidates that the engine has not seen before are evaluated one after the other.
-The overhead of one is its wall time less compiling, less the candidate's own calls, less timing.
-Beside it: the answer to a repeated candidate, and the naive way, a new interpreter that imports
-torch, loads the candidate and calls it once, without any check.
+After start-up, candidates that the engine has not seen before are evaluated one after the other:
+first with new kernels, and then with known kernels in a new program, for which nothing has to be
+compiled. The overhead of one is its wall time less compiling, less the candidate's own calls, less
+timing. Beside it: the answer to a repeated candidate, and the naive way, a new interpreter that
+imports torch, loads the candidate and calls it once, without any check.
 
     python benchmarks/overhead.py [--candidates 20] [--json results.json]
 """
@@ -45,17 +46,21 @@ def timed(action) -> tuple[float, object]:
     return time.perf_counter() - begin, value
 
 
-def variant(source: str, index: int) -> str:
-    """A candidate that has to be compiled anew, as a real one has."""
+def new_kernel(source: str, index: int) -> str:
     return source.replace('r"""', f'r"""\n// variant {os.getpid()}.{index}\n')
 
 
-def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) -> dict:
-    source = Path(task.starts["cpp"]).read_text()
-    engine.evaluate(task, Candidate(source=source), options)  # start-up: reference, secret inputs
-    overheads, repeats, totals = [], [], []
-    for index in range(count):
-        candidate = Candidate(source=variant(source, index))
+def new_program(source: str, index: int) -> str:
+    return f"{source}\n# variant {index}\n"
+
+
+def measure_overheads(
+    engine: LocalEngine, task: Task, sources: list[str], options: Options
+) -> tuple[list[float], list[float], list[float]]:
+    """Overheads, whole evaluations, and answers to the same question once more; in seconds."""
+    overheads, totals, repeats = [], [], []
+    for index, source in enumerate(sources):
+        candidate = Candidate(source=source)
         total, evaluation = timed(lambda c=candidate: engine.evaluate(task, c, options))
         if not evaluation.ok:
             raise SystemExit(f"{task.name}: {evaluation.stage} {evaluation.reason}")
@@ -64,17 +69,32 @@ def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) 
         overheads.append(total - outside)
         totals.append(total)
         repeats.append(timed(lambda c=candidate: engine.evaluate(task, c, options))[0])
-        progress(f"{task.name}: {index + 1} of {count}")
+        progress(f"{task.name}: {index + 1} of {len(sources)}")
+    return overheads, totals, repeats
+
+
+def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) -> dict:
+    source = Path(task.starts["cpp"]).read_text()
+    engine.evaluate(task, Candidate(source=source), options)  # start-up: reference, secret inputs
+    kernels = [new_kernel(source, index) for index in range(count)]
+    programs = [new_program(source, index) for index in range(count)]
+    overheads, totals, repeats = measure_overheads(engine, task, kernels, options)
+    known_overheads, _, _ = measure_overheads(engine, task, programs, options)
     command = [sys.executable, "-c", NAIVE, task.starts["cpp"], task.path]
     naive = [timed(lambda: subprocess.run(command, check=True))[0] for _ in range(5)]
     return {
-        "overhead_ms": round(statistics.median(overheads) * 1e3, 1),
+        "overhead_ms": milliseconds(overheads),
         "overhead_worst_ms": round(max(overheads) * 1e3, 1),
-        "repeated_candidate_ms": round(statistics.median(repeats) * 1e3, 2),
-        "whole_evaluation_ms": round(statistics.median(totals) * 1e3, 1),
-        "naive_ms": round(statistics.median(naive) * 1e3, 1),
+        "overhead_known_kernels_ms": milliseconds(known_overheads),
+        "repeated_candidate_ms": milliseconds(repeats),
+        "whole_evaluation_ms": milliseconds(totals),
+        "naive_ms": milliseconds(naive),
         "naive_over_overhead": round(statistics.median(naive) / statistics.median(overheads), 1),
     }
+
+
+def milliseconds(seconds: list[float]) -> float:
+    return round(statistics.median(seconds) * 1e3, 1)
 
 
 def main() -> None:

@@ -172,7 +172,7 @@ class Bench:
             readable=(self._workshop.armed,),
             confined=not compiled,
             trusted=True,
-            shared_bytes=2 * _ARENA_BYTES,
+            shared_bytes=4 * _ARENA_BYTES,
         )
         child.provide = self._workshop.provide
         return Participant(name, child, limits)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.child import Child
@@ -41,14 +41,6 @@ class Place:
             )
         timed = frozenset(cores or allowed[1:] or allowed)
         return cls(timed, frozenset(allowed) - timed or frozenset(allowed))
-
-
-class ProgramRun(NamedTuple):
-    """How a program ended."""
-
-    code: int | None  # the exit status; None if it had to be stopped
-    log: str  # the end of what it printed
-    cpu_seconds: float
 
 
 class Nursery:
@@ -110,8 +102,11 @@ class Nursery:
         product: str,
         target: Path,
         timeout: float,
-    ) -> ProgramRun:
-        """Run a compiler, confined, on files of its own; its product is copied to `target`."""
+    ) -> tuple[int | None, str]:
+        """Run a compiler, confined, on files of its own; its product is copied to `target`.
+
+        Returns its exit status, None if it had to be stopped, and the end of what it printed.
+        """
         policy = self._policy(limits, place.judge, (), allow_exec=True)
         with target.open("wb") as product_file:
             child = self._spawn(
@@ -119,8 +114,7 @@ class Nursery:
             )
         try:
             code = child.wait(timeout)
-            used = 0.0 if code is None else float(child.exit_report().get("cpu_seconds", 0.0))
-            return ProgramRun(code, child.read_log(_COMPILER_LOG), used)
+            return code, child.read_log(_COMPILER_LOG)
         finally:
             self.end(child)
 

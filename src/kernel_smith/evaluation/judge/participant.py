@@ -35,6 +35,7 @@ from kernel_smith.records import Limits, Workload
 _system_random = random.SystemRandom()
 
 _SAMPLES_PER_SECOND = 8000
+_HEADROOM = 1.35
 _POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
 
 
@@ -129,7 +130,6 @@ class Participant:
         `like` holds an example of every layout of inputs that can occur, and each slot is large
         enough for all of them; `answer` is what a call returns.
         """
-        self.leave()
         self._workload = workload
         layout, out_layout = Layout(), Layout()
         parameters = dict(reference.model(workload).named_parameters())
@@ -148,20 +148,9 @@ class Participant:
         ]
         self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
         self._strides = [t.stride() for t in answer.tensors]
-        self.child.ready()
-        if not self._entered:
-            self.fetches, self._entered = permitted(self.child.pid), True
-        make_outputs = Arena.private if self.fetches else Arena.create
-        self._inputs, self._outputs = Arena.create(layout.size), make_outputs(out_layout.size)
-        shared = (self._inputs,) if self.fetches else (self._inputs, self._outputs)
+        inputs = self._make_room(layout.size, out_layout.size)
         for name, slot in self._parameter_slots.items():
-            self._inputs.view(slot).copy_(self._parameters[name])
-        self.child.ask(
-            "map",
-            self.limits.load_seconds,
-            fds=tuple(arena.fd for arena in shared),
-            sizes=[arena.size for arena in shared],
-        )
+            inputs.view(slot).copy_(self._parameters[name])
         constructed = self.child.ask(
             "construct",
             self.limits.load_seconds,
@@ -171,6 +160,30 @@ class Participant:
             parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
+
+    def _make_room(self, input_bytes: int, output_bytes: int) -> Arena:
+        """Arenas of at least these sizes; those of an earlier workload, if they are large enough.
+
+        Making one and having it mapped takes milliseconds, so they are made larger than needed.
+        """
+        if self._inputs is not None and self._outputs is not None:
+            if self._inputs.size >= input_bytes and self._outputs.size >= output_bytes:
+                return self._inputs
+            self.leave()
+        self.child.ready()
+        if not self._entered:
+            self.fetches, self._entered = permitted(self.child.pid), True
+        make_outputs = Arena.private if self.fetches else Arena.create
+        self._inputs = Arena.create(int(_HEADROOM * input_bytes))
+        self._outputs = make_outputs(int(_HEADROOM * output_bytes))
+        shared = (self._inputs,) if self.fetches else (self._inputs, self._outputs)
+        self.child.ask(
+            "map",
+            self.limits.load_seconds,
+            fds=tuple(arena.fd for arena in shared),
+            sizes=[arena.size for arena in shared],
+        )
+        return self._inputs
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Let the process look up its arguments, and only then write the inputs in place."""

@@ -109,6 +109,8 @@ class Workshop:
                 timeout=self._limits.compile_seconds,
                 run=self._run_compiler,
             )
+            if not result.cached:
+                self.compiling_seconds += result.seconds
             if result.path is None:
                 raise self._rejection(result, literal)
             forbidden = self._backend.forbidden_symbols(result.path)
@@ -149,7 +151,7 @@ class Workshop:
 
     def _run_compiler(self, argv: list[str], folder: Path, timeout: float) -> Ran:
         """Compile in a sandbox: a source may try to read files or to overwhelm the compiler."""
-        ran = self._nursery.run_program(
+        code, log = self._nursery.run_program(
             self._place,
             self._limits,
             argv,
@@ -158,8 +160,7 @@ class Workshop:
             target=folder / _PRODUCT_NAME,
             timeout=timeout,
         )
-        self.compiling_seconds += ran.cpu_seconds
-        return Ran(-1 if ran.code is None else ran.code, ran.log, timed_out=ran.code is None)
+        return Ran(-1 if code is None else code, log, timed_out=code is None)
 
     def close(self) -> None:
         for folder in (self.armed, self.disarmed):

@@ -96,13 +96,14 @@ def _run_warden(
     code = 1
     try:
         die_with_parent()
-        os.sched_setaffinity(0, job.judge_cores)
         entered = enter_namespaces() if job.confined else Report((), ())
         pid = os.fork()
         if pid == 0:
             status.close()
             os.close(product_fd)
             _run_child(job, run, entered, channel_fd, log_fd)
+        # Only now: to start on whatever core is free, and then to keep off the timed ones.
+        os.sched_setaffinity(0, job.judge_cores)
         os.close(channel_fd)
         os.close(log_fd)
         status.send({"child": pid})
