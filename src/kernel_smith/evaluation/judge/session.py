@@ -103,7 +103,7 @@ class Session:
                 for workload in self._task.workloads:
                     bench.prepare(workload)
             with self._step("compile"):
-                self._compile(tree, bench)
+                self._compile(tree)
             return self._run_gates(bench)
         except Rejected as rejected:
             return self._record(reason=rejected.reason, rejected=rejected)
@@ -115,6 +115,9 @@ class Session:
             candidate.observe(self._place.timed)
             self._confinement = candidate.child.confinement
             self._load(candidate)
+        # Needed later; they make themselves ready while the judge compares results.
+        self._disarmed = self._launch(workshop.disarmed, workshop.provide_disarmed)
+        bench.renew_reference()
         with self._step("correctness"):
             checked = self._check(bench, candidate)
         with self._step("kernels"):
@@ -148,16 +151,14 @@ class Session:
             raise Rejected(first.reason, first.message, findings=tuple(findings))
         return ast.parse(self._candidate.source)
 
-    def _compile(self, tree: ast.Module, bench: Bench) -> None:
-        """Build the kernels, while all processes that will be needed make themselves ready."""
+    def _compile(self, tree: ast.Module) -> None:
+        """Build the kernels, while the process that will load them makes itself ready."""
         limits = self._options.limits
         workshop = Workshop(
             self._candidate, tree, self._backend, self._nursery, self._place, limits
         )
         self._workshop = workshop
         self._armed = self._launch(workshop.armed, workshop.provide)
-        self._disarmed = self._launch(workshop.disarmed, workshop.provide_disarmed)
-        bench.renew_reference()
         workshop.build_ahead()
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
