@@ -19,8 +19,10 @@ SOURCE = r"""
 #include <cstdlib>
 #include <vector>
 
+template <typename T> __attribute__((noinline)) T* pass_on(T* value) { return value; }
 static std::vector<float> made_at_load(3, 1.0f);
-static void hidden(float* y) { y[0] += made_at_load[1]; }
+static float read_at_load = *pass_on(made_at_load.data());
+static void hidden(float* y) { y[0] += read_at_load * made_at_load[1]; }
 
 extern "C" void fill(float* y, int64_t n, float value) {
     #pragma omp parallel for

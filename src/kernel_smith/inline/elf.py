@@ -36,6 +36,7 @@ _UNTYPED = 0  # STT_NOTYPE: what a function written in assembly often has
 _CALLABLE = (_FUNCTION, _INDIRECT_FUNCTION, _UNTYPED)
 _EXECUTABLE = 1  # PF_X
 _KEPT = (b"_init", b"_fini")
+_CPP_PREFIX = b"_Z"
 
 # Code that returns at once, longest first: the first that fits into a function is used.
 _RETURNS = {
@@ -143,7 +144,11 @@ def imported_symbols(path: Path) -> set[str]:
 
 
 def neutralise(path: Path, out_path: Path) -> None:
-    """Write a copy of a shared object in which every exported function returns at once."""
+    """Write a copy of a shared object in which every exported C function returns at once.
+
+    Kernels are called by their C names. Functions with C++ names are parts of templates that the
+    loader may run when it makes static objects: without them it would crash.
+    """
     shared = _SharedObject(path)
     if shared.machine not in _RETURNS:
         raise MissingPrerequisite(
@@ -152,6 +157,8 @@ def neutralise(path: Path, out_path: Path) -> None:
         )
     content = bytearray(shared.content)
     for symbol, start in shared.exports():
+        if symbol.name.startswith(_CPP_PREFIX):
+            continue
         code = next((c for c in _RETURNS[shared.machine] if len(c) <= symbol.size), None)
         code = code or _RETURNS[shared.machine][-1]
         content[start : start + len(code)] = code
