@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -15,6 +17,7 @@ import pytest
 
 from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Reason, Stage, Task
 
 WriteTask = Callable[..., Task]
@@ -231,7 +234,61 @@ def test_a_known_answer_needs_no_judge_and_fresh_asks_again(
         remembering.evaluate(small_task, candidate, quick.model_copy(update={"seeds": 1}))
 
 
+def test_a_compiler_in_a_folder_of_its_own_works(
+    small_task: Task,
+    quick: Options,
+    honest_source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiler = tmp_path / "opt" / "bin" / "c++"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(f'#!/bin/sh\nexec {find_toolchain("cpp").compiler} "$@"\n')
+    for path in (compiler, *compiler.parents[:3]):
+        path.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    unknown = f"{honest_source}\n".replace("extern", f"// {time.time()}\nextern", 1)
+    with LocalEngine() as engine:
+        evaluation = engine.evaluate(small_task, Candidate(source=unknown), quick)
+    assert evaluation.stage is Stage.OK, f"{evaluation.message} {evaluation.log}"
+    assert evaluation.seconds["compiler alone"] > 0
+
+
 # ---------------------------------------------------------------- what it survives
+
+
+def test_a_judge_outlives_the_thread_that_started_it(
+    small_task: Task, quick: Options, wrong_source: str
+) -> None:
+    """Engines are used from pools of threads, which come and go."""
+    with LocalEngine() as engine:
+        starter = threading.Thread(target=engine.process_ids)
+        starter.start()
+        starter.join()
+        before = engine.process_ids()
+        evaluation = engine.evaluate(small_task, Candidate(source=wrong_source), quick)
+        assert evaluation.stage is Stage.INCORRECT
+        assert engine.process_ids() == before
+
+
+def test_nothing_outlives_the_process_that_uses_the_engine() -> None:
+    program = (
+        "from kernel_smith.evaluation.engines import LocalEngine\n"
+        "print(LocalEngine().process_ids()['judge'], flush=True)\n"
+        "input()\n"
+    )
+    user = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with user:
+        assert user.stdout is not None
+        everyone = family(int(user.stdout.readline()))
+        assert len(everyone) >= 2
+        user.kill()
+    assert wait_until(lambda: not living(everyone))
 
 
 @pytest.mark.parametrize(

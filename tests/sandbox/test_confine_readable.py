@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import kernel_smith
-from kernel_smith.evaluation.sandbox.confine import default_readable, readable
+from kernel_smith.evaluation.sandbox.confine import default_readable, installation_of, readable
 
 PACKAGE = Path(kernel_smith.__file__).parent
 
@@ -76,3 +76,24 @@ def test_names_in_a_split_import_folder_may_be_listed_and_none_above_it(packages
 def test_no_entry_lies_within_another():
     granted = set(default_readable())
     assert not any(granted.intersection(path.parents) for path in granted)
+
+
+def test_a_program_in_a_folder_of_its_own_brings_its_installation(tmp_path):
+    prefix = tmp_path / "opt"
+    for folder in ("bin", "lib", "secrets"):
+        (prefix / folder).mkdir(parents=True)
+    program = prefix / "bin" / "compiler"
+    program.touch()
+    link = tmp_path / "compiler"
+    link.symlink_to(program)
+    expected = {prefix / "bin", prefix / "lib"}
+    assert set(installation_of(program)) == set(installation_of(link)) == expected
+    assert installation_of(Path("/usr/bin/env")) == ()
+
+
+def test_an_installation_that_holds_our_package_does_not_give_it_away(tmp_path, monkeypatch):
+    own = tmp_path / "lib" / "kernel_smith"
+    (tmp_path / "lib" / "gcc").mkdir(parents=True)
+    own.mkdir()
+    monkeypatch.setattr(readable, "_hidden", lambda: iter([own]))
+    assert installation_of(tmp_path / "bin" / "g++") == (tmp_path / "lib" / "gcc",)

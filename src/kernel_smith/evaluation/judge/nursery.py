@@ -13,7 +13,7 @@ from typing import Any
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.child import Child
 from kernel_smith.evaluation.judge.zygote import Zygote
-from kernel_smith.evaluation.sandbox.confine import Policy, default_readable
+from kernel_smith.evaluation.sandbox.confine import Policy, default_readable, installation_of
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.records import Limits
 
@@ -107,7 +107,7 @@ class Nursery:
 
         Returns its exit status, None if it had to be stopped, and the end of what it printed.
         """
-        policy = self._policy(limits, place.judge, (), allow_exec=True)
+        policy = self._policy(limits, place.judge, installation_of(Path(argv[0])), allow_exec=True)
         with target.open("wb") as product_file:
             child = self._spawn(
                 policy, place, argv=argv, files=files, product=product, into=product_file.fileno()

@@ -41,7 +41,9 @@ from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.workshop import Workshop
+from kernel_smith.evaluation.sandbox.confine import installation_of
 from kernel_smith.evaluation.screen import screen
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import (
     MEANINGS,
     Accuracy,
@@ -165,12 +167,17 @@ class Session:
         child = self._nursery.start(
             self._place,
             self._options.limits,
-            readable=(objects,),
+            readable=(objects, *self._compiler_files()),
             allow_exec=self._options.allow_build,
             shared_bytes=_SHARED_BYTES,
         )
         child.provide = provide
         return Participant(_CANDIDATE, child, self._options.limits)
+
+    def _compiler_files(self) -> tuple[Path, ...]:
+        if not self._options.allow_build:
+            return ()
+        return installation_of(find_toolchain(self._backend.name).compiler)
 
     def _load(self, participant: Participant) -> None:
         candidate, threads = self._candidate, len(self._place.timed)

@@ -39,6 +39,7 @@ from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 
 _WATCH_SECONDS = 0.02
 _SETUP_FAILED = 97
+_NOT_RUN = 127  # as shells have it
 
 Run = Callable[[Channel], None]
 """What a child does that is not to become a program: serve the judge until it hangs up."""
@@ -153,6 +154,14 @@ def _watch(pid: int, job: Job) -> dict[str, Any]:
     }
 
 
+def _become(argv: tuple[str, ...]) -> NoReturn:
+    try:
+        os.execv(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"{argv[0]}: cannot be run in the sandbox: {error.strerror}\n".encode())
+        os._exit(_NOT_RUN)
+
+
 def _run_child(job: Job, run: Run, entered: Report, channel_fd: int, log_fd: int) -> NoReturn:
     channel = Channel.from_fd(channel_fd)
     try:
@@ -180,7 +189,7 @@ def _run_child(job: Job, run: Run, entered: Report, channel_fd: int, log_fd: int
         }
     )
     if job.argv:
-        os.execv(job.argv[0], job.argv)
+        _become(job.argv)
     # Fatal signals leave the Python stack in the log: the line of forward that crashed.
     faulthandler.enable(file=2)
     try:

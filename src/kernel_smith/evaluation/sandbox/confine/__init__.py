@@ -13,7 +13,7 @@ from kernel_smith.evaluation.sandbox.confine.environment import scrubbed_environ
 from kernel_smith.evaluation.sandbox.confine.namespaces import die_with_parent, enter_namespaces
 from kernel_smith.evaluation.sandbox.confine.policy import Policy
 from kernel_smith.evaluation.sandbox.confine.probe import modest_policy, probe
-from kernel_smith.evaluation.sandbox.confine.readable import default_readable
+from kernel_smith.evaluation.sandbox.confine.readable import default_readable, installation_of
 from kernel_smith.evaluation.sandbox.confine.report import Report
 from kernel_smith.evaluation.sandbox.confine.trial import Outcome, run_confined
 from kernel_smith.evaluation.sandbox.confine.watch import Usage, Watch, usage
@@ -28,6 +28,7 @@ __all__ = [
     "default_readable",
     "die_with_parent",
     "enter_namespaces",
+    "installation_of",
     "modest_policy",
     "probe",
     "run_confined",

@@ -28,13 +28,24 @@ _SYSTEM = (
 )
 # An environment's prefix may be any folder, a project's root for one: only what belongs to it.
 _OF_A_PREFIX = ("bin", "include", "lib", "lib64", "libexec", "share", "pyvenv.cfg", "*-linux-gnu*")
+_GRANTED_ANYWAY = (Path("/"), Path("/usr"))
 _PACKAGE_FOLDERS = ("lib*/python*/site-packages", "lib*/python*/dist-packages")
 
 
 def default_readable() -> tuple[Path, ...]:
     """Files and folders for `Policy.readable`; none holds any of the evaluator's source."""
+    prefixes = (part for prefix in _prefixes() for part in _parts(prefix))
+    return _granted([*map(Path, _SYSTEM), *prefixes, *_package_folders(), *_needed_packages()])
+
+
+def installation_of(program: Path) -> tuple[Path, ...]:
+    """What a program needs that was installed in a folder of its own, such as /opt/gcc."""
+    prefix = Path(os.path.realpath(program)).parent.parent
+    return () if prefix in _GRANTED_ANYWAY else _granted(_parts(prefix))
+
+
+def _granted(wanted: Iterable[Path]) -> tuple[Path, ...]:
     hidden = frozenset(_hidden())
-    wanted = [*map(Path, _SYSTEM), *_prefix_parts(), *_package_folders(), *_needed_packages()]
     granted: set[Path] = set()
     for path in wanted:
         if path.exists():
@@ -74,10 +85,9 @@ def _prefixes() -> set[Path]:
     return {Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix)}
 
 
-def _prefix_parts() -> Iterator[Path]:
-    for prefix in _prefixes():
-        for pattern in _OF_A_PREFIX:
-            yield from prefix.glob(pattern)
+def _parts(prefix: Path) -> Iterator[Path]:
+    for pattern in _OF_A_PREFIX:
+        yield from prefix.glob(pattern)
 
 
 def _import_folders() -> tuple[Path, ...]:
