@@ -2,7 +2,11 @@
 so that whoever attributes time by file name takes its code for the runtime's or for its own."""
 
 TASK = "strict_matmul.py"
-EXPECT = {"screened": "forbidden-import", "unscreened": "library-forbidden"}
+# With many cores, its threads go on spinning after the calls: that is noticed first.
+EXPECT = {
+    "screened": "forbidden-import",
+    "unscreened": ["library-forbidden", "deferred-work", "background-work"],
+}
 
 import ctypes
 import pathlib

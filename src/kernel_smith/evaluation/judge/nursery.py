@@ -114,7 +114,9 @@ class Nursery:
             )
         try:
             code = child.wait(timeout)
-            return code, child.read_log(_COMPILER_LOG)
+            exceeded = "" if code is None else child.exit_report().get("exceeded")
+            stopped = f"\nstopped: {exceeded}" if exceeded else ""
+            return code, child.read_log(_COMPILER_LOG) + stopped
         finally:
             self.end(child)
 

@@ -1,0 +1,50 @@
+"""Programs that run in the sandbox, and what is told about those that cannot."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.records import Limits
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Iterator[Nursery]:
+    tmp_path.chmod(0o755)
+    nursery = Nursery(tmp_path)
+    yield nursery
+    nursery.close()
+
+
+def run(nursery: Nursery, tmp_path: Path, argv: list[str], **limits: int) -> tuple[int | None, str]:
+    place = Place.choose(None)
+    target = tmp_path / "product"
+    return nursery.run_program(place, Limits(**limits), argv, {"in": "ab"}, "out", target, 20.0)
+
+
+def test_a_product_comes_back(nursery: Nursery, tmp_path: Path) -> None:
+    assert run(nursery, tmp_path, ["/bin/sh", "-c", "cat in in > out; echo done"]) == (0, "done")
+    assert (tmp_path / "product").read_text() == "abab"
+
+
+def test_a_program_that_cannot_be_run_is_named(nursery: Nursery, tmp_path: Path) -> None:
+    code, log = run(nursery, tmp_path, ["/no/such/compiler"])
+    assert code == 127
+    assert log == "/no/such/compiler: cannot be run in the sandbox: No such file or directory"
+
+
+def test_programs_that_take_too_much_memory_together_are_told_so(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    """Each stays below the limit that the system enforces; the warden adds them up."""
+    one = f"{sys.executable} -IS -c 'b = bytearray(48 << 20); import time; time.sleep(15)'"
+    argv = ["/bin/sh", "-c", f"{one} & {one} & {one} & wait"]
+    code, log = run(nursery, tmp_path, argv, memory_bytes=64 << 20)
+    assert code == -signal.SIGKILL
+    assert "stopped:" in log
+    assert "bytes of memory are in use" in log
