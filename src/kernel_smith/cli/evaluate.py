@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from kernel_smith.cli.compile_only import DEFAULT_ARCH, compile_and_print
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
@@ -63,6 +64,14 @@ def evaluate(
             "--allow-build", help="Let the candidate start compilers itself (load_inline)."
         ),
     ] = False,
+    compile_only: Annotated[
+        bool,
+        typer.Option("--compile-only", help="Only compile Triton kernels; needs no GPU."),
+    ] = False,
+    arch: Annotated[
+        str | None,
+        typer.Option(help=f"The GPU to compile for, with --compile-only; default: {DEFAULT_ARCH}."),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
     ] = False,
@@ -71,13 +80,19 @@ def evaluate(
 ) -> None:
     """Compile, check and time one candidate, and print the evidence.
 
-    Exits with 0 if the candidate is correct, 1 if it is not.
+    Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
     """
     from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
 
     found = find_task(task)
     path = candidate or _starting_kernel(found, backend)
     program = _read_candidate(path, backend)
+    if compile_only:
+        chosen = arch or DEFAULT_ARCH
+        compiles = compile_and_print(found, program, path, chosen, json=json, quiet=quiet)
+        raise typer.Exit(0 if compiles else _NEGATIVE)
+    if arch is not None:
+        raise BadInput(f"--arch {arch} without --compile-only", hint="add --compile-only")
     options = Options(
         seeds=seeds,
         baselines=_baselines(baseline),

@@ -2,6 +2,7 @@
 
 from kernel_smith.records.base import SCHEMA_VERSION, Record, VersionedRecord, content_hash
 from kernel_smith.records.candidate import MAX_SOURCE, Candidate
+from kernel_smith.records.compile_report import CompileReport, KernelFailure, KernelResources
 from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineSpeedup,
@@ -33,6 +34,7 @@ __all__ = [
     "BaselineSpeedup",
     "BaselineTiming",
     "Candidate",
+    "CompileReport",
     "Confinement",
     "Diagnostic",
     "Distribution",
@@ -41,6 +43,8 @@ __all__ = [
     "Evaluation",
     "Finding",
     "Interval",
+    "KernelFailure",
+    "KernelResources",
     "KernelShare",
     "Limits",
     "Meaning",

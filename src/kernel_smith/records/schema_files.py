@@ -2,7 +2,7 @@
 
 Run as `python -m kernel_smith.records.schema_files` to write them, with `--check` to see whether
 they are up to date. Records that people write are described as they are read, so that fields with
-a default may be left out; an evaluation is described as it is written, with every field.
+a default may be left out; results are described as they are written, with every field.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from kernel_smith.records.base import Record
 from kernel_smith.records.candidate import Candidate
+from kernel_smith.records.compile_report import CompileReport
 from kernel_smith.records.evaluation import Evaluation
 from kernel_smith.records.options import Options
 from kernel_smith.records.task import Task
@@ -34,6 +35,7 @@ class Described(NamedTuple):
 
 DESCRIBED = {
     "candidate.json": Described(Candidate, "validation"),
+    "compile_report.json": Described(CompileReport, "serialization"),
     "evaluation.json": Described(Evaluation, "serialization"),
     "options.json": Described(Options, "validation"),
     "task.json": Described(Task, "validation"),

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     COMPILER_REJECTED = "compiler-rejected"
     COMPILER_TIMEOUT = "compiler-timeout"
     FORBIDDEN_SYMBOL = "forbidden-symbol"
+    OUT_OF_RESOURCES = "out-of-resources"
     # load-error
     LOAD_EXCEPTION = "load-exception"
     WRONG_SIGNATURE = "wrong-signature"
@@ -136,6 +137,11 @@ MEANINGS: dict[Reason, Meaning] = {
         Stage.COMPILE_ERROR,
         "a compiled kernel imports a function that a kernel has no use for",
         "Write the loop itself; dynamic loading, processes and raw system calls are refused.",
+    ),
+    Reason.OUT_OF_RESOURCES: Meaning(
+        Stage.COMPILE_ERROR,
+        "a kernel needs more shared memory or threads than a block of the target may have",
+        "Use smaller blocks, fewer stages or fewer warps.",
     ),
     Reason.LOAD_EXCEPTION: Meaning(
         Stage.LOAD_ERROR,

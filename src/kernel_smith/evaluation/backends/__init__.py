@@ -10,7 +10,8 @@ _BACKENDS: dict[str, type[Backend]] = {"cpp": CppBackend}
 def find_backend(name: str) -> Backend:
     if name not in _BACKENDS:
         known = ", ".join(_BACKENDS)
-        raise BadInput(f"no backend is called {name!r}", hint=f"choose one of: {known}")
+        hint = f"choose one of: {known}; triton candidates can be compiled: add --compile-only"
+        raise BadInput(f"no backend is called {name!r} that can be judged here", hint=hint)
     return _BACKENDS[name]()
 
 

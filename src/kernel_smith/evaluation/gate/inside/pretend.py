@@ -1,0 +1,86 @@
+"""Lets a program that was written for a GPU run on tensors of the CPU.
+
+Tensors say that they are on `cuda:0`, requests for memory there get memory of the CPU, and
+`torch.cuda` answers the questions that such programs ask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_DEVICE = torch.device("cuda", 0)
+_REAL = torch.device("cpu")
+_ANSWERS: dict[Any, Any] = {
+    torch.Tensor.device.__get__: _DEVICE,
+    torch.Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
+    torch.Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: 0,
+}
+
+
+class PretendDevice(TorchFunctionMode):
+    """Within it, every tensor is on the GPU, as far as the program can see."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in _ANSWERS:
+            return _ANSWERS[func]
+        if func is torch.Tensor.cuda:
+            return args[0]
+        if func is torch.Tensor.to and len(args) > 1 and _is_gpu(args[1]):
+            args = (args[0], _REAL, *args[2:])
+        if _is_gpu(kwargs.get("device")):
+            if func is torch.Tensor.to:
+                kwargs["device"] = _REAL
+            else:
+                del kwargs["device"]  # a surrounding `with torch.device(...)` may decide
+        return func(*args, **kwargs)
+
+
+def _is_gpu(device: Any) -> bool:
+    if isinstance(device, torch.device):
+        return device.type == "cuda"
+    if isinstance(device, str):
+        return device.partition(":")[0] == "cuda"
+    return isinstance(device, int) and not isinstance(device, bool)
+
+
+def dress_up(target: dict[str, Any]) -> None:
+    """Have `torch.cuda` speak for the target."""
+    name = target["name"]
+    digits = name.removeprefix("sm_")
+    capability = (int(digits[:-1]), int(digits[-1])) if target["kind"] == "cuda" else (9, 0)
+    properties = SimpleNamespace(
+        name=name,
+        major=capability[0],
+        minor=capability[1],
+        multi_processor_count=target["multiprocessors"],
+        shared_memory_per_block_optin=target["shared_bytes"],
+        regs_per_multiprocessor=target["registers"],
+        warp_size=target["warp"],
+        total_memory=80 << 30,
+    )
+    stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
+    answers = {
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": name,
+        "get_device_capability": capability,
+        "get_device_properties": properties,
+        "current_stream": stream,
+        "synchronize": None,
+        "set_device": None,
+        "empty_cache": None,
+    }
+    for function, answer in answers.items():
+        setattr(torch.cuda, function, lambda *args, answer=answer, **kwargs: answer)
+    for guard in ("device", "device_of"):
+        setattr(torch.cuda, guard, lambda *args: contextlib.nullcontext())
