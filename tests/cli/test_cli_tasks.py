@@ -36,6 +36,25 @@ def test_list_names_every_built_in_task(cli: Cli) -> None:
     assert all(task["description"] and task["family"] for task in listed)
 
 
+def test_list_names_the_tasks_of_another_suite(cli: Cli) -> None:
+    names = {task.name for task in builtin_tasks("gpu")}
+    done = cli("tasks", "list", "--suite", "gpu")
+    assert done.code == 0
+    assert all(name in done.out for name in names)
+    listed = cli("tasks", "list", "--suite", "gpu", "--json").json["tasks"]
+    assert {task["name"] for task in listed} == names
+
+
+def test_list_refuses_an_unknown_suite(cli: Cli) -> None:
+    cli("tasks", "list", "--suite", "tpu").complains(2, "'tpu'", "`cpu`, `gpu`")
+
+
+def test_show_asks_for_a_kernel_where_the_task_has_none(cli: Cli) -> None:
+    done = cli("tasks", "show", "add_rms_norm_llm")
+    assert done.code == 0
+    assert "next: kernel-smith evaluate add_rms_norm_llm CANDIDATE" in done.out
+
+
 def test_show_prints_settings_workloads_and_the_reference(cli: Cli) -> None:
     done = cli("tasks", "show", "row_softmax")
     assert done.code == 0

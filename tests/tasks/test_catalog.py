@@ -1,4 +1,4 @@
-"""The built-in suite and finding tasks in it."""
+"""The built-in suites and finding tasks in them."""
 
 from pathlib import Path
 
@@ -31,23 +31,34 @@ def suite(tmp_path, monkeypatch):
     add(folder, "gelu", '{"family": "elementwise"}')
     add(folder, "column_sum", '{"family": "reduction"}')
     (folder / "__pycache__").mkdir()
-    monkeypatch.setattr(catalog, "SUITE", folder)
+    gpu = tmp_path / "gpu_suite"
+    add(gpu, "row_sum_llm", '{"family": "reduction"}')
+    monkeypatch.setattr(catalog, "SUITES", {"cpu": folder, "gpu": gpu})
     monkeypatch.chdir(tmp_path)
     return folder
 
 
 def test_the_suite_is_listed_by_family_and_name(suite):
     assert [task.name for task in builtin_tasks()] == ["gelu", "column_sum", "row_sum"]
+    assert [task.name for task in builtin_tasks("gpu")] == ["row_sum_llm"]
 
 
-def test_the_shipped_suite_can_be_read_and_its_names_differ():
-    names = [task.name for task in builtin_tasks()]
-    assert len(names) > 1
-    assert len(set(names)) == len(names)
+def test_an_unknown_suite_is_answered_with_the_known_ones():
+    with pytest.raises(BadInput, match="no suite is called 'tpu'") as caught:
+        builtin_tasks("tpu")
+    assert "`cpu`, `gpu`" in caught.value.hint
 
 
-def test_a_built_in_name_is_found(suite):
+def test_the_shipped_suites_can_be_read_and_no_name_occurs_twice():
+    suites = {suite: [task.name for task in builtin_tasks(suite)] for suite in ("cpu", "gpu")}
+    assert all(len(names) > 1 for names in suites.values())
+    together = [name for names in suites.values() for name in names]
+    assert len(set(together)) == len(together)
+
+
+def test_a_built_in_name_is_found_in_every_suite(suite):
     assert find_task("row_sum").family == "reduction"
+    assert find_task("row_sum_llm").name == "row_sum_llm"
 
 
 def test_a_file_and_a_folder_with_a_task_are_found(suite, tmp_path):

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.records import Task
 from kernel_smith.tasks import builtin_tasks, find_task
 
 _NEGATIVE = 1
@@ -18,9 +19,14 @@ TaskName = Annotated[str, typer.Argument(help="A built-in task's name, or a task
 
 
 @app.command("list")
-def list_tasks(json: Json = False) -> None:
-    """The built-in tasks."""
-    found = builtin_tasks()
+def list_tasks(
+    suite: Annotated[
+        str, typer.Option("--suite", help="cpu: small sizes; gpu: the sizes that servers see.")
+    ] = "cpu",
+    json: Json = False,
+) -> None:
+    """The built-in tasks of a suite."""
+    found = builtin_tasks(suite)
     if json:
         fields = {"name", "family", "description", "precision"}
         print_json({"tasks": [t.model_dump(mode="json", include=fields) for t in found]})
@@ -54,7 +60,7 @@ def show(task: TaskName, json: Json = False) -> None:
         console.print(f"starting kernel ({backend}): {path}", markup=False)
     console.print()
     console.print(found.source, markup=False)
-    print_next(f"kernel-smith evaluate {task}", "judge its starting kernel")
+    _print_evaluate(task, found)
 
 
 @app.command("check")
@@ -83,5 +89,12 @@ def check(
             flags = " ".join(f"--admit {name}" for name in sorted({f.value for _, f in refused}))
             print_next(f"kernel-smith evaluate {task} CANDIDATE {flags}", "to use it all the same")
         else:
-            print_next(f"kernel-smith evaluate {task}", "judge its starting kernel")
+            _print_evaluate(task, found)
     raise typer.Exit(_NEGATIVE if refused else 0)
+
+
+def _print_evaluate(argument: str, task: Task) -> None:
+    if task.starts:
+        print_next(f"kernel-smith evaluate {argument}", "judge its starting kernel")
+    else:
+        print_next(f"kernel-smith evaluate {argument} CANDIDATE", "judge a kernel of yours")

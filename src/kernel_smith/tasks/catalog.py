@@ -1,4 +1,4 @@
-"""The built-in suite, and finding a task by its name or by its path."""
+"""The built-in suites, and finding a task by its name or by its path."""
 
 from __future__ import annotations
 
@@ -11,25 +11,33 @@ from kernel_smith.records import Task
 from kernel_smith.tasks.source import read_task
 from kernel_smith.tasks.syntax import listed
 
-SUITE = Path(__file__).parent / "suite"
+SUITES = {
+    "cpu": Path(__file__).parent / "suite",
+    "gpu": Path(__file__).parent / "gpu_suite",
+}
 
 _LIST_HINT = "see `kernel-smith tasks list`"
 
 
-def builtin_tasks() -> list[Task]:
-    """Every task of the suite, by family and then by name."""
-    tasks = [read_task(path) for path in SUITE.glob("*/task.py")]
+def builtin_tasks(suite: str = "cpu") -> list[Task]:
+    """Every task of a suite, by family and then by name."""
+    if suite not in SUITES:
+        raise BadInput(
+            f"no suite is called {suite!r}, expected one of {listed(SUITES)}",
+            hint=f"choose one of {listed(SUITES)}",
+        )
+    tasks = [read_task(path) for path in SUITES[suite].glob("*/task.py")]
     return sorted(tasks, key=lambda task: (task.family, task.name))
 
 
 def find_task(name_or_path: str) -> Task:
-    """The task in a file, in a folder that holds a `task.py`, or in the suite under this name."""
+    """The task in a file, in a folder that holds a `task.py`, or in a suite under this name."""
     path = Path(name_or_path)
     for file in (path, path / "task.py"):
         # Unlike Path.is_file, this answers False to names that no file can have.
         if os.path.isfile(file):
             return read_task(file)
-    builtin = {task.name: task for task in builtin_tasks()}
+    builtin = {task.name: task for suite in SUITES for task in builtin_tasks(suite)}
     if name_or_path in builtin:
         return builtin[name_or_path]
     raise _not_found(name_or_path, sorted(builtin))

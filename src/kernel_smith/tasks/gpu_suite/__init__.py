@@ -1,0 +1,1 @@
+"""Tasks of the sizes that GPU servers and trainers see."""
