@@ -454,6 +454,22 @@ def test_dynamic_quantisation_may_multiply_by_the_reciprocal(case: Callable[[str
     assert tied.judge(answer).reason is None
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_dynamic_quantisation_of_half_precision_may_multiply_by_the_reciprocal(
+    case: Callable[[str], Case], dtype: str
+) -> None:
+    """Half precision has few values, so many quotients lie exactly between two integers."""
+    expression = """(lambda w: (w / (w.abs().amax(-1, keepdim=True) / 127)).round().to(torch.int8))(
+            x.to(torch.promote_types(x.dtype, torch.float32)))"""
+    found = case(function(expression, f"torch.randn(64, 512, dtype=torch.{dtype})"))
+    (x,) = found.inputs.tensors
+    wide = x.float()
+    quantised = (wide * (127 / wide.abs().amax(-1, keepdim=True))).round().to(torch.int8)
+    assert not torch.equal(quantised, found.right[0]), "nothing to forgive"
+    assert found.judge(quantised).reason is None
+    assert found.judge(quantised + (quantised == 5).to(torch.int8)).reason is Reason.WRONG_VALUES
+
+
 def test_being_off_by_one_away_from_a_boundary_is_wrong(case: Callable[[str], Case]) -> None:
     found = case(QUANTISE)
     (answer,) = found.right
