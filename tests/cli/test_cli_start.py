@@ -34,6 +34,27 @@ main()
     assert done.stderr == ""
 
 
+def test_ctrl_c_during_start_up_shows_no_traceback() -> None:
+    probe = """
+import sys
+
+
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+
+sys.meta_path.insert(0, Interrupting())
+from kernel_smith.cli.entry import main
+
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == ""
+
+
 def test_the_version_is_the_packages(cli: Cli) -> None:
     assert cli("--version").out == f"kernel-smith {kernel_smith.__version__}\n"
 

@@ -120,6 +120,19 @@ def test_a_bad_candidate_is_data(
     json.dumps(evaluation.model_dump(mode="json"), allow_nan=False)
 
 
+def test_a_candidate_that_calls_its_kernels_when_imported_is_judged_with_a_note(
+    engine: LocalEngine, small_task: Task, quick: Options, honest_source: str
+) -> None:
+    """Replaced by no-ops they fail right there: the test of whether they matter tells nothing."""
+    check = """
+assert ModelNew()(torch.full((4,), 2.0)).tolist() != [0.0] * 4, "the kernel does not work"
+"""
+    source = honest_source.replace("torch.empty_like(x)", "torch.zeros_like(x)") + check
+    evaluation = engine.evaluate(small_task, Candidate(source=source), quick)
+    assert evaluation.stage is Stage.OK, f"{evaluation.message} {evaluation.log}"
+    assert any("whether they matter" in note for note in evaluation.notes)
+
+
 def test_compiler_messages_have_the_lines_of_the_candidate_file(
     engine: LocalEngine, small_task: Task, quick: Options, honest_source: str
 ) -> None:

@@ -60,6 +60,10 @@ from kernel_smith.records import (
 _SHARED_BYTES = 256 << 20
 _CANDIDATE = "candidate"
 _STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
+_NOT_DISARMED = (
+    "with its kernels replaced by no-ops the candidate cannot be imported: it calls them then, and "
+    "whether they matter to its results was not tested"
+)
 _NO_FETCHING = (
     "results were handed over by the candidate's own process, because reading its memory "
     "(process_vm_readv) is not permitted here: work hidden there is bounded, not excluded"
@@ -221,15 +225,22 @@ class Session:
             return
         participant = self._disarmed
         assert participant is not None
-        cheapest_first = sorted(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
         try:
             self._load(participant)
-            still_right = all(_stays_right(bench, participant, w) for w in cheapest_first)
         except ChildFailed:
-            still_right = False
-        self._end(participant)
-        if still_right:
-            raise Rejected(Reason.DECOY_KERNEL)
+            self._notes.append(_NOT_DISARMED)
+        else:
+            if self._is_right_without_kernels(bench, participant):
+                raise Rejected(Reason.DECOY_KERNEL)
+        finally:
+            self._end(participant)
+
+    def _is_right_without_kernels(self, bench: Bench, disarmed: Participant) -> bool:
+        cheapest_first = sorted(self._task.workloads, key=lambda w: bench.prepare(w).seconds)
+        try:
+            return all(_stays_right(bench, disarmed, workload) for workload in cheapest_first)
+        except ChildFailed:
+            return False
 
     def _accept_own_build(self) -> None:
         """Objects that the candidate's process built itself, where that was allowed."""
