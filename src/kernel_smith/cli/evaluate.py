@@ -80,6 +80,8 @@ def evaluate(
 ) -> None:
     """Compile, check and time one candidate, and print the evidence.
 
+    Triton candidates are checked on small workloads in Triton's interpreter, and not timed.
+
     Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
     """
     from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
@@ -128,6 +130,8 @@ def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -
     command = shlex.join(["kernel-smith", *sys.argv[1:]])
     if from_cache:
         print_next(f"{command} --fresh", f"this answer is from {evaluation.created_at:%F %T} UTC")
+    elif evaluation.ok and evaluation.interpreted:
+        print_next(f"{command} --compile-only", "does it compile for a GPU, and what does it use?")
     elif evaluation.timing is not None and len(evaluation.timing.speedups) > 1:
         print_next(f"{command} --json", "the whole record")
     elif evaluation.stage is Stage.OK:

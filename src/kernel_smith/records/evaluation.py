@@ -165,6 +165,10 @@ class Evaluation(VersionedRecord):
     worst: WorstElement | None = None
     accuracy: Accuracy | None = None
     timing: Timing | None = None
+    interpreted: bool = Field(
+        default=False,
+        description="correctness alone: kernels were interpreted on the CPU, nothing was timed",
+    )
     kernels: tuple[KernelShare, ...] = ()
     notes: tuple[str, ...] = ()
     confinement: Confinement = Confinement()
@@ -181,8 +185,8 @@ class Evaluation(VersionedRecord):
         if self.stage is Stage.OK:
             if self.reason is not None:
                 raise ValueError("an ok evaluation carries no reason")
-            if self.timing is None or self.accuracy is None:
-                raise ValueError("an ok evaluation carries timing and accuracy")
+            if self.accuracy is None or (self.timing is None) != self.interpreted:
+                raise ValueError("an ok evaluation carries accuracy, and timing unless interpreted")
             return self
         if self.reason is None:
             raise ValueError(f"stage {self.stage} needs a reason")

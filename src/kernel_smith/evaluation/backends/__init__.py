@@ -3,15 +3,15 @@
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.backends.base import Backend
 from kernel_smith.evaluation.backends.cpp import CppBackend
+from kernel_smith.evaluation.backends.triton import TritonBackend
 
-_BACKENDS: dict[str, type[Backend]] = {"cpp": CppBackend}
+_BACKENDS: dict[str, type[Backend]] = {"cpp": CppBackend, "triton": TritonBackend}
 
 
 def find_backend(name: str) -> Backend:
     if name not in _BACKENDS:
         known = ", ".join(_BACKENDS)
-        hint = f"choose one of: {known}; triton candidates can be compiled: add --compile-only"
-        raise BadInput(f"no backend is called {name!r} that can be judged here", hint=hint)
+        raise BadInput(f"no backend is called {name!r}", hint=f"choose one of: {known}")
     return _BACKENDS[name]()
 
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import platform
 import tempfile
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kernel_smith.inline.cache import cache_root
@@ -18,6 +18,8 @@ from kernel_smith.records import Candidate, Evaluation, Options, Stage, Task, co
 
 # What another attempt might end differently is measured again.
 _FLEETING = frozenset({Stage.UNSTABLE, Stage.TIMEOUT})
+
+_PACKAGES = {"triton": ("triton",)}  # that a backend's answers depend on
 
 
 class EvaluationCache:
@@ -44,7 +46,8 @@ class EvaluationCache:
 
     def _path(self, task: Task, candidate: Candidate, options: Options) -> Path:
         machine = (platform.node(), platform.machine(), str(os.cpu_count()))
-        versions = tuple(version(name) for name in ("kernel-smith", "torch"))
+        packages = ("kernel-smith", "torch", *_PACKAGES.get(candidate.backend, ()))
+        versions = tuple(_version(name) for name in packages)
         key = content_hash(
             task.content_hash,
             candidate.content_hash,
@@ -53,3 +56,10 @@ class EvaluationCache:
             *versions,
         )
         return self._root / key[:2] / f"{key}.json"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

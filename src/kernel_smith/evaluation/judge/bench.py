@@ -153,7 +153,7 @@ class Bench:
         threads, compiled = len(self.place.timed), name == "compile"
         try:
             participant.observe(self.place.timed)
-            participant.load(self.task.source, "task.py", "Model", threads, compiled)
+            participant.load(self.task.source, "task.py", "Model", threads, compiled=compiled)
         except BaseException:
             self._end(participant)
             raise

@@ -106,7 +106,17 @@ class Participant:
         except SamplerUnavailable as error:
             self.not_sampled = str(error)
 
-    def load(self, source: str, name: str, entry: str, threads: int, compiled: bool) -> None:
+    def load(
+        self,
+        source: str,
+        name: str,
+        entry: str,
+        threads: int,
+        *,
+        compiled: bool = False,
+        interpreted: bool = False,
+        disarmed: bool = False,
+    ) -> None:
         self.child.ask(
             "load",
             self.limits.load_seconds,
@@ -115,6 +125,8 @@ class Participant:
             entry=entry,
             threads=threads,
             compiled=compiled,
+            interpreted=interpreted,
+            disarmed=disarmed,
         )
 
     def enter(

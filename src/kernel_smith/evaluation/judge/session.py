@@ -35,6 +35,7 @@ from kernel_smith.evaluation.judge.integrity import (
     check_physics,
     check_processor_use,
 )
+from kernel_smith.evaluation.judge.interpreting import interpretable_part
 from kernel_smith.evaluation.judge.lane import exclusive
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Participant
@@ -88,13 +89,14 @@ class Session:
         self._nursery = nursery
         self._place = place
         self._make_ready = make_ready
-        self._task = task
+        self._backend = find_backend(candidate.backend)
+        self._notes: list[str] = []
+        self._asked = task
+        self._task = self._small_part(task) if self._backend.interpreted else task
         self._candidate = candidate
         self._options = options
         self._progress = progress
-        self._backend = find_backend(candidate.backend)
         self._seconds: dict[str, float] = {}
-        self._notes: list[str] = []
         self._confinement = Confinement()
         self._armed: Participant | None = None
         self._disarmed: Participant | None = None
@@ -132,6 +134,9 @@ class Session:
             p.calling_seconds for p in (self._armed, self._disarmed) if p is not None
         )
         self._seconds["compiler alone"] = workshop.compiling_seconds
+        accuracy = _worst_accuracy(list(checked.values()))
+        if self._backend.interpreted:
+            return self._record(reason=None, accuracy=accuracy, interpreted=True)
         profile = Profile(candidate, str(workshop.armed), own_build=self._options.allow_build)
         with exclusive(self._place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
@@ -140,7 +145,6 @@ class Session:
         if candidate.not_sampled:
             self._notes.append(f"no time shares by module: {candidate.not_sampled}")
         timing, reason = summarise(self._task, measurements, self._options, _CANDIDATE, self._place)
-        accuracy = _worst_accuracy(list(checked.values()))
         message = ""
         if reason is Reason.TOO_NOISY:
             half = max(s.speedup.half_width for s in timing.speedups)
@@ -148,6 +152,13 @@ class Session:
         return self._record(
             reason=reason, message=message, timing=timing, accuracy=accuracy, kernels=kernels
         )
+
+    def _small_part(self, task: Task) -> Task:
+        part = interpretable_part(task)
+        left_out = [w.name for w in task.workloads if w not in part.workloads]
+        if left_out:
+            self._notes.append(f"too large for the interpreter: {', '.join(left_out)}")
+        return part
 
     def _screen(self) -> ast.Module:
         findings = screen(self._candidate.source, self._candidate.name)
@@ -185,7 +196,14 @@ class Session:
 
     def _load(self, participant: Participant) -> None:
         candidate, threads = self._candidate, len(self._place.timed)
-        participant.load(candidate.source, candidate.name, "ModelNew", threads, False)
+        participant.load(
+            candidate.source,
+            candidate.name,
+            "ModelNew",
+            threads,
+            interpreted=self._backend.interpreted,
+            disarmed=participant is self._disarmed,
+        )
 
     def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
         checked = {}
@@ -217,7 +235,7 @@ class Session:
         """
         workshop = self._workshop
         assert workshop is not None
-        if not workshop.has_kernels:
+        if not workshop.has_kernels and not self._backend.interpreted:
             self._accept_own_build()
             return
         if not workshop.can_disarm:
@@ -355,8 +373,8 @@ class Session:
             fields |= {"message": rejected.message, **rejected.evidence}
         stage = MEANINGS[reason].stage if reason else Stage.OK
         return Evaluation(
-            task=self._task.name,
-            task_hash=self._task.content_hash,
+            task=self._asked.name,
+            task_hash=self._asked.content_hash,
             candidate_hash=self._candidate.content_hash,
             backend=self._candidate.backend,
             stage=stage,

@@ -34,6 +34,7 @@ import torch
 import kernel_smith
 from kernel_smith import inline
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride, dtype_name
+from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 
@@ -100,6 +101,8 @@ class Runner:
         torch.set_num_threads(request["threads"])
         self._entry = request["entry"]
         self._compiled = request["compiled"]
+        if request.get("interpreted"):
+            interpret_kernels(disarmed=request["disarmed"])
         inline.set_provider(self._ask_for_object)
         module = types.ModuleType("candidate")
         module.__file__ = request["name"]

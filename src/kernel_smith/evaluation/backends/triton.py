@@ -1,0 +1,32 @@
+"""Triton kernels. Without a GPU they are interpreted: that shows whether they are correct."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.inline.literals import Literal
+
+
+class TritonBackend:
+    name = "triton"
+    interpreted = True
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("triton") is None:
+            raise MissingPrerequisite(
+                "Triton is not installed, and interprets the candidate's kernels",
+                hint="pip install 'kernel-smith[triton]', or pip install 'triton>=3.2'",
+            )
+
+    def sources(self, tree: ast.Module) -> list[Literal]:
+        """None: kernels are Python functions of the candidate itself."""
+        return []
+
+    def forbidden_symbols(self, compiled: Path) -> list[str]:
+        return []
+
+    def disarm(self, compiled: Path, target: Path) -> None:
+        raise MissingPrerequisite("Triton kernels are no files", hint="nothing is compiled ahead")
