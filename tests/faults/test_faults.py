@@ -229,7 +229,7 @@ def test_a_rare_mistake_is_an_error_and_not_cheating(engine: LocalEngine, task: 
         'extern "C" void misbehave()',
         'extern "C" void mostly(const float* x, float* y, int64_t n) {'
         " relu2(x, y, n); if (x[0] > 0.5f && x[0] < 5.0f)"
-        " for (int64_t i = 0; i < n; ++i) y[i] += 1; }\n"
+        " for (int64_t i = 0; i < n; ++i) y[i] = 3 * y[i] + 1; }\n"
         'extern "C" void misbehave()',
     )
     verdicts = [judge(engine, task, f"{mistaken}\n# {i}") for i in range(4)]
