@@ -31,8 +31,16 @@ def test_ok_carries_timing_accuracy_and_no_reason(make_evaluation: MakeEvaluatio
 
 @pytest.mark.parametrize("missing", ["timing", "accuracy"])
 def test_ok_without_its_evidence_is_refused(make_evaluation: MakeEvaluation, missing: str) -> None:
-    with pytest.raises(ValidationError, match="timing and accuracy"):
+    with pytest.raises(ValidationError, match="accuracy, and timing unless interpreted"):
         make_evaluation(**{missing: None})
+
+
+def test_ok_in_the_interpreter_carries_accuracy_and_no_timing(
+    make_evaluation: MakeEvaluation,
+) -> None:
+    assert make_evaluation(interpreted=True, timing=None).ok
+    with pytest.raises(ValidationError, match="timing unless interpreted"):
+        make_evaluation(interpreted=True)
 
 
 def test_ok_with_a_reason_is_refused(make_evaluation: MakeEvaluation) -> None:

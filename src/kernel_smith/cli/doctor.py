@@ -53,6 +53,12 @@ def _software() -> list[Check]:
         checks.append(Check("torch", "ok", version("torch")))
     except PackageNotFoundError:
         checks.append(Check("torch", "missing", "not installed", "pip install torch"))
+    try:
+        found = f"{version('triton')}: its candidates are interpreted, and compiled for other GPUs"
+        checks.append(Check("triton", "ok", found))
+    except PackageNotFoundError:
+        remedy = "pip install 'kernel-smith[triton]'"
+        checks.append(Check("triton", "degraded", "not installed: no Triton candidates", remedy))
     return checks
 
 
@@ -110,8 +116,8 @@ def _cache() -> list[Check]:
 
 def _accelerators() -> list[Check]:
     if shutil.which("nvidia-smi"):
-        return [Check("NVIDIA GPU", "ok", "nvidia-smi found; the cpp backend does not use it")]
-    return [Check("NVIDIA GPU", "ok", "none; the cpp backend does not need one")]
+        return [Check("NVIDIA GPU", "ok", "nvidia-smi found; no backend uses it yet")]
+    return [Check("NVIDIA GPU", "ok", "none; no backend needs one yet")]
 
 
 _CHECKS: tuple[Callable[[], list[Check]], ...] = (
