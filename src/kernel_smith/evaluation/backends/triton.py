@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import importlib.util
 from pathlib import Path
 
@@ -10,16 +11,22 @@ from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.inline.literals import Literal
 
 
+def require_triton() -> str:
+    """The version that is installed. Raises `MissingPrerequisite` if there is none."""
+    if importlib.util.find_spec("triton") is None:
+        raise MissingPrerequisite(
+            "Triton is not installed, and the candidate's kernels need it",
+            hint="pip install 'kernel-smith[triton]', or pip install 'triton>=3.2'",
+        )
+    return importlib.metadata.version("triton")
+
+
 class TritonBackend:
     name = "triton"
     interpreted = True
 
     def __init__(self) -> None:
-        if importlib.util.find_spec("triton") is None:
-            raise MissingPrerequisite(
-                "Triton is not installed, and interprets the candidate's kernels",
-                hint="pip install 'kernel-smith[triton]', or pip install 'triton>=3.2'",
-            )
+        require_triton()
 
     def sources(self, tree: ast.Module) -> list[Literal]:
         """None: kernels are Python functions of the candidate itself."""

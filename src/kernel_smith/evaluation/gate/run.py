@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import json
 import shutil
 import sys
@@ -14,7 +12,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kernel_smith.errors import InternalError, MissingPrerequisite
+from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.backends.triton import require_triton
 from kernel_smith.evaluation.gate.answer import Answer, CompiledKernel, read_answer
 from kernel_smith.evaluation.gate.targets import Target
 from kernel_smith.evaluation.gate.verdict import Ending, decide, fits, readable_log
@@ -70,7 +69,7 @@ def compile_only(
 
     Raises `MissingPrerequisite` without Triton; a bad candidate is a report with a reason.
     """
-    version = _triton_version()
+    version = require_triton()
     began = time.monotonic()
     progress(f"compiling {candidate.name} for {target.name}")
     answer, ending = _run(task, candidate, target, limits)
@@ -94,15 +93,6 @@ def compile_only(
         seconds=time.monotonic() - began,
         created_at=datetime.now(UTC),
     )
-
-
-def _triton_version() -> str:
-    if importlib.util.find_spec("triton") is None:
-        raise MissingPrerequisite(
-            "Triton is not installed, and compiles the candidate's kernels",
-            hint="pip install 'kernel-smith[triton]', or pip install 'triton>=3.2'",
-        )
-    return importlib.metadata.version("triton")
 
 
 def _run(

@@ -111,9 +111,8 @@ class Bench:
         that had timed other candidates was a percent faster than a newcomer with the same code.
         (The process of torch.compile stays, because what it compiled is worth more.)
         """
-        if self._has_timed:
-            if "eager" in self._baselines:
-                self._end(self._baselines.pop("eager"))
+        if self._has_timed and "eager" in self._baselines:
+            self._end(self._baselines.pop("eager"))
             self._successor = self._launch_baseline("eager")
             self._has_timed = False
 

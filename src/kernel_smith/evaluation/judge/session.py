@@ -192,7 +192,7 @@ class Session:
     def _compiler_files(self) -> tuple[Path, ...]:
         if not self._options.allow_build:
             return ()
-        return installation_of(find_toolchain(self._backend.name).compiler)
+        return installation_of(find_toolchain("cpp").compiler)
 
     def _load(self, participant: Participant) -> None:
         candidate, threads = self._candidate, len(self._place.timed)

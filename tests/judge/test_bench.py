@@ -1,0 +1,70 @@
+"""The processes that a bench keeps, and when it replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.records import Options, Task
+
+COMPILED = SimpleNamespace(
+    enter=lambda *args: None, bind=lambda sets: None, run=lambda: None, close=lambda: None
+)
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Iterator[Nursery]:
+    tmp_path.chmod(0o755)
+    nursery = Nursery(tmp_path)
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def started(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every process that was asked for."""
+    children: list[object] = []
+    start = nursery.start
+
+    def counting(*args: object, **kwargs: object) -> object:
+        children.append(start(*args, **kwargs))  # type: ignore[arg-type]
+        return children[-1]
+
+    monkeypatch.setattr(nursery, "start", counting)
+    return children
+
+
+def test_a_reference_that_has_timed_is_replaced_by_a_young_one(
+    nursery: Nursery, started: list[object], small_task: Task
+) -> None:
+    bench = Bench(small_task, nursery, Place.choose(None), seeds=1)
+    (workload,) = small_task.workloads
+    (first,) = bench.baselines(workload, Options(), 1)
+    bench.renew_reference()
+    bench.renew_reference()  # one that has timed nothing is young enough
+    (second,) = bench.baselines(workload, Options(), 1)
+    assert second.child is not first.child
+    assert len(started) == 2
+    bench.close()
+
+
+def test_a_reference_that_nobody_asks_for_is_not_started_again_and_again(
+    nursery: Nursery,
+    started: list[object],
+    small_task: Task,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(small_task, nursery, Place.choose(None), seeds=1)
+    (workload,) = small_task.workloads
+    bench.prepare(workload)
+    monkeypatch.setattr(bench, "_baseline", lambda name: COMPILED)
+    for _ in range(3):
+        bench.baselines(workload, Options(baselines=("compile",)), 1)
+        bench.renew_reference()
+    assert len(started) == 2
+    bench.close()
