@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.records import Limits
 
@@ -48,3 +52,30 @@ def test_programs_that_take_too_much_memory_together_are_told_so(
     assert code == -signal.SIGKILL
     assert "stopped:" in log
     assert "bytes of memory are in use" in log
+
+
+def zygote_of_compilers() -> int:
+    """This process's child that forks compilers."""
+    for entry in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        for pid in entry.read_text().split():
+            if b"compilers" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+    raise AssertionError("there is none")
+
+
+def test_a_program_whose_zygote_was_killed_says_nothing_about_the_candidate(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    run(nursery, tmp_path, ["/bin/true"])
+    victim = zygote_of_compilers()
+
+    def kill() -> None:
+        time.sleep(0.5)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(Interrupted):
+        run(nursery, tmp_path, ["/bin/sleep", "15"])
+    killer.join()
+    assert run(nursery, tmp_path, ["/bin/true"])[0] == 0

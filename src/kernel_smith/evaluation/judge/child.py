@@ -197,7 +197,9 @@ class Child:
         if not poller.poll(timeout * 1000):
             return None
         code = self.exit_report().get("exited")
-        return code if isinstance(code, int) else -1
+        if not isinstance(code, int):
+            raise Interrupted("a warden ended without a word while its program ran")
+        return code
 
     def read_log(self, tail: int = _LOG_TAIL) -> str:
         """The end of what the child wrote to stdout and stderr."""
