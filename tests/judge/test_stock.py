@@ -140,9 +140,9 @@ def test_sets_stay_in_the_domain_where_mixtures_would_leave_it(
 def test_the_pool_respects_its_limit_in_bytes(
     make_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stock_module, "_MAX_BYTES", 10 * 4 * 256)
+    monkeypatch.setitem(stock_module._MAX_BYTES, "cpu", 10 * 4 * 256)
     assert len(make_stock(source("[torch.randn(256)]"), pool=99)._pool) == 10
-    monkeypatch.setattr(stock_module, "_MAX_BYTES", 1)
+    monkeypatch.setitem(stock_module._MAX_BYTES, "cpu", 1)
     assert len(make_stock(source("[torch.randn(256)]"), pool=99)._pool) == 4
 
 

@@ -135,7 +135,7 @@ def test_both_mappings_see_the_same_memory(create: Callable[[int], Arena]) -> No
     layout = Layout()
     slot = layout.place((4,), (1,), torch.float32)
     judge = create(layout.size)
-    child = Arena(judge.fd, judge.size)
+    child = Arena.open(judge.fd, judge.size)
     judge.view(slot).copy_(torch.arange(4))
     assert child.view(slot).tolist() == [0, 1, 2, 3]
     child.view(slot)[2] = 7

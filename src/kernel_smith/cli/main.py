@@ -11,7 +11,7 @@ import sys
 import typer
 
 import kernel_smith
-from kernel_smith.cli import doctor, evaluate, tasks
+from kernel_smith.cli import doctor, evaluate, seed, tasks
 from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # importing the renderer would take longer than everything else
 )
 app.command("evaluate")(evaluate.evaluate)
+app.command("seed")(seed.seed)
 app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 

@@ -3,6 +3,7 @@
 from kernel_smith.records.base import SCHEMA_VERSION, Record, VersionedRecord, content_hash
 from kernel_smith.records.candidate import MAX_SOURCE, Candidate
 from kernel_smith.records.compile_report import CompileReport, KernelFailure, KernelResources
+from kernel_smith.records.device import Ceilings, Device, DeviceKernel, Roofline, Telemetry
 from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineSpeedup,
@@ -34,8 +35,11 @@ __all__ = [
     "BaselineSpeedup",
     "BaselineTiming",
     "Candidate",
+    "Ceilings",
     "CompileReport",
     "Confinement",
+    "Device",
+    "DeviceKernel",
     "Diagnostic",
     "Distribution",
     "Environment",
@@ -52,9 +56,11 @@ __all__ = [
     "Precision",
     "Reason",
     "Record",
+    "Roofline",
     "Sampling",
     "Stage",
     "Task",
+    "Telemetry",
     "Timing",
     "Tolerance",
     "Variant",

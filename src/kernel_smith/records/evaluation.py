@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from kernel_smith.records.base import Record, VersionedRecord
+from kernel_smith.records.device import Ceilings, Device, DeviceKernel, Roofline, Telemetry
 from kernel_smith.records.verdict import MEANINGS, Reason, Stage
 
 
@@ -46,6 +47,9 @@ class BaselineTiming(Record):
     baseline: str
     speedup: Interval
     seconds: Distribution
+    plain_speedup: Interval | None = Field(
+        default=None, description="the same for plain calls, where launching takes its time"
+    )
 
 
 class WorkloadTiming(Record):
@@ -54,6 +58,13 @@ class WorkloadTiming(Record):
     candidate: Distribution
     baselines: tuple[BaselineTiming, ...] = Field(min_length=1)
     rounds: int
+    way: Literal["plain", "replay"] = Field(
+        default="plain",
+        description="how calls were timed: one by one, or as the replay of a captured CUDA graph",
+    )
+    plain_p50: float | None = Field(
+        default=None, description="seconds per plain call, where replays were timed"
+    )
     calls: int = Field(description="timed calls of the candidate, every one of them checked")
     inner_p50: float | None = Field(
         default=None,
@@ -170,6 +181,11 @@ class Evaluation(VersionedRecord):
         description="correctness alone: kernels were interpreted on the CPU, nothing was timed",
     )
     kernels: tuple[KernelShare, ...] = ()
+    device: Device | None = Field(default=None, description="the GPU; null on the CPU")
+    device_kernels: tuple[DeviceKernel, ...] = ()
+    rooflines: tuple[Roofline, ...] = Field(default=(), description="one per workload")
+    ceilings: Ceilings | None = None
+    telemetry: Telemetry | None = None
     notes: tuple[str, ...] = ()
     confinement: Confinement = Confinement()
     environment: Environment

@@ -9,7 +9,7 @@ from pydantic import Field
 from kernel_smith.records.base import Record
 from kernel_smith.records.task import Admission
 
-Baseline = Literal["eager", "compile"]
+Baseline = Literal["eager", "compile", "max-autotune", "graph"]
 
 
 class Sampling(Record):
@@ -44,6 +44,9 @@ class Options(Record):
     allow_build: bool = Field(
         default=False,
         description="may the candidate's process start compilers itself (load_inline)?",
+    )
+    interpret: bool = Field(
+        default=False, description="interpret kernels for a GPU on the CPU, even where one is"
     )
     admit: tuple[Admission, ...] = ()
     sampling: Sampling = Sampling()

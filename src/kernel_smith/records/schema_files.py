@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from kernel_smith.records.base import Record
 from kernel_smith.records.candidate import Candidate
 from kernel_smith.records.compile_report import CompileReport
+from kernel_smith.records.device import Ceilings
 from kernel_smith.records.evaluation import Evaluation
 from kernel_smith.records.options import Options
 from kernel_smith.records.task import Task
@@ -35,6 +36,7 @@ class Described(NamedTuple):
 
 DESCRIBED = {
     "candidate.json": Described(Candidate, "validation"),
+    "ceilings.json": Described(Ceilings, "serialization"),
     "compile_report.json": Described(CompileReport, "serialization"),
     "evaluation.json": Described(Evaluation, "serialization"),
     "options.json": Described(Options, "validation"),

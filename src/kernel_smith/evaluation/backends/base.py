@@ -13,8 +13,8 @@ class Backend(Protocol):
     """How candidates of one dialect are compiled, inspected and disarmed."""
 
     name: str
-    interpreted: bool
-    """Are kernels interpreted on the CPU, for correctness alone?"""
+    gpu: bool
+    """Are its kernels for a GPU? Without one they are interpreted, for correctness alone."""
 
     def sources(self, tree: ast.Module) -> list[Literal]:
         """Kernel sources that can be compiled before the candidate runs."""

@@ -23,7 +23,7 @@ _FORBIDDEN = frozenset(
 
 class CppBackend:
     name = "cpp"
-    interpreted = False
+    gpu = False
 
     def sources(self, tree: ast.Module) -> list[Literal]:
         return [literal for literal in find_sources(tree) if literal.dialect == "cpp"]

@@ -23,7 +23,7 @@ def require_triton() -> str:
 
 class TritonBackend:
     name = "triton"
-    interpreted = True
+    gpu = True
 
     def __init__(self) -> None:
         require_triton()

@@ -76,6 +76,7 @@ def expect(
     """Run reference and oracle. Raises whatever they raise."""
     native = reference.call(workload, inputs)
     answers = _parts(native.tensors)
+    floors = [_floor(tensor.dtype) for tensor in native.tensors]
     try:
         exact = _parts(reference.oracle(workload, inputs).tensors)
         has_oracle = [t.shape for t in exact] == [t.shape for t in answers]
@@ -85,8 +86,8 @@ def expect(
     exact = [t.to(_wide(t)) for t in (exact if has_oracle else answers)]
     errors = [_own_error(got, want) for got, want in zip(answers, exact, strict=True)]
     rtols = [
-        max(_floor(got.dtype), _REFERENCE_FACTOR * error, extra_rtol)
-        for got, error in zip(answers, errors, strict=True)
+        max(floor, _REFERENCE_FACTOR * error, extra_rtol)
+        for floor, error in zip(floors, errors, strict=True)
     ]
     allowed = [
         _allowed(reference.task.tolerance, rtol, want) if got.is_floating_point() else None
@@ -168,7 +169,20 @@ def plainly_right(got: list[torch.Tensor], expected: Expected) -> bool:
 
 
 def _parts(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in tensors]
+    return [computable(tensor) for tensor in tensors]
+
+
+def computable(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values in a type that there is arithmetic for."""
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.resolve_conj())
+    if tensor.is_floating_point() and tensor.dtype.itemsize == 1:
+        return tensor.float()
+    return tensor
+
+
+def is_finite(tensor: torch.Tensor) -> bool:
+    return bool(computable(tensor).isfinite().all())
 
 
 def _wide(tensor: torch.Tensor) -> torch.dtype:
@@ -224,7 +238,7 @@ def _forgive_jumps(
         for _ in range(_SCATTERED_NUDGES):
             if not _few_in_doubt(ratios):
                 break
-            signs = [torch.empty(t.shape).bernoulli_().mul_(2).sub_(1) for t in inputs.tensors]
+            signs = [_random_signs(t) for t in inputs.tensors]
             for side in (signs, [-sign for sign in signs]):
                 ratios = accept(answer(_nudged(inputs, side, finest)))
         if all(_largest(ratio) <= 1 for ratio in ratios):
@@ -250,6 +264,10 @@ def _nudged(inputs: InputSet, signs: list[torch.Tensor], finest: float) -> Input
         for t, wide, sign in zip(inputs.tensors, promoted.tensors, signs, strict=True)
     ]
     return InputSet(inputs.template, tensors, inputs.label)
+
+
+def _random_signs(like: torch.Tensor) -> torch.Tensor:
+    return torch.empty(like.shape, device=like.device).bernoulli_().mul_(2).sub_(1)
 
 
 def _few_in_doubt(ratios: list[torch.Tensor]) -> bool:
@@ -308,7 +326,7 @@ def histogram(ratios: list[torch.Tensor]) -> tuple[ErrorBin, ...]:
     if not ratios:
         return ()
     everything = torch.cat([ratio.flatten() for ratio in ratios])
-    edges = torch.tensor(_HISTOGRAM, dtype=torch.float64)
+    edges = torch.tensor(_HISTOGRAM, dtype=torch.float64, device=everything.device)
     counts = torch.bincount(torch.bucketize(everything, edges), minlength=len(_HISTOGRAM) + 1)
     bounds: list[float | None] = [*_HISTOGRAM, None]
     return tuple(
@@ -339,6 +357,8 @@ def _largest(ratio: torch.Tensor) -> float:
 
 
 def _floor(dtype: torch.dtype) -> float:
+    if dtype.is_complex:
+        dtype = dtype.to_real()
     if not dtype.is_floating_point:
         return 0.0
     return _FLOORS.get(dtype, _COARSE_FLOOR)

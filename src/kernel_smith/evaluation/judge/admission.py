@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.accuracy import compare, expect
+from kernel_smith.evaluation.judge.accuracy import compare, computable, expect, is_finite
 from kernel_smith.evaluation.judge.reference import (
     InputSet,
     Reference,
@@ -105,9 +105,9 @@ def _look_at_inputs(
 
 
 def _look_at_outputs(answers: list[Result]) -> list[Admission]:
-    tensors = [t for answer in answers for t in answer.tensors]
+    tensors = [computable(t) for answer in answers for t in answer.tensors]
     findings = []
-    if any(not bool(t.isfinite().all()) for t in tensors):
+    if any(not is_finite(t) for t in tensors):
         findings.append(Admission.NON_FINITE)
     if all(not bool(t.any()) for t in tensors):
         findings.append(Admission.ZERO_OUTPUT)

@@ -12,16 +12,18 @@ from typing import Any
 
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.child import Child
 from kernel_smith.evaluation.judge.clock import capacity_for, empty_batch_seconds
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
-from kernel_smith.evaluation.judge.participant import Participant
-from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.judge.participant import Batch, Participant
+from kernel_smith.evaluation.judge.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.stock import Stock
 from kernel_smith.evaluation.judge.workshop import Workshop
 from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
 
-_ARENA_BYTES = 48 << 20
 _COMPILE_SECONDS = 600.0
+# Baselines that torch.compile makes, and in which mode.
+COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
 
 @dataclass
@@ -40,10 +42,13 @@ class Prepared:
 
 
 class Bench:
+    device = "cpu"
+    arena_bytes = 48 << 20
+
     def __init__(self, task: Task, nursery: Nursery, place: Place, seeds: int) -> None:
         self.task = task
         self.place = place
-        self.reference = Reference(task)
+        self.reference = Reference(task, self.device)
         self._nursery = nursery
         # A reference may itself call kernels: a verified one that is to be improved upon.
         self._workshop = Workshop(
@@ -79,16 +84,22 @@ class Bench:
             batch = participant.run()
             if batch.first is None:
                 raise InternalError("the reference's process returned no result")
-            round_trip = empty_batch_seconds(participant, inputs[0])
-            seconds = max(batch.windows.run_wall - round_trip, 1e-7) / len(inputs)
+            round_trip = self._round_trip(participant, inputs[0])
+            seconds = self._seconds_per_call(participant, batch, round_trip)
             size = sum(t.nbytes for t in inputs[0].tensors) + sum(
                 t.nbytes for t in stock.author.expected.reference.tensors
             )
-            capacity = capacity_for(size, _ARENA_BYTES)
+            capacity = capacity_for(size, self.arena_bytes)
             self._prepared[workload.name] = Prepared(
                 stock, seconds, round_trip, batch.first, capacity
             )
         return self._prepared[workload.name]
+
+    def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
+        return empty_batch_seconds(participant, any_set)
+
+    def _seconds_per_call(self, participant: Participant, batch: Batch, round_trip: float) -> float:
+        return max(batch.windows.run_wall - round_trip, 1e-7) / batch.calls
 
     def baselines(self, workload: Workload, options: Options, capacity: int) -> list[Participant]:
         """The processes that play against a candidate on one workload, entered and warm."""
@@ -98,7 +109,7 @@ class Bench:
         for name in options.baselines:
             participant = self._baseline(name)
             self._enter(participant, workload, capacity)
-            if name == "compile":
+            if name in COMPILED:
                 participant.bind([prepared.stock.author.inputs])
                 participant.run()
             participants.append(participant)
@@ -149,18 +160,21 @@ class Bench:
             participant = self._launch_baseline(name)
         else:
             self._successor = None
-        threads, compiled = len(self.place.timed), name == "compile"
         try:
             participant.observe(self.place.timed)
-            participant.load(self.task.source, "task.py", "Model", threads, compiled=compiled)
+            self._load(participant, COMPILED.get(name))
         except BaseException:
             self._end(participant)
             raise
         return participant
 
+    def _load(self, participant: Participant, compiled: str | None) -> None:
+        threads = len(self.place.timed)
+        participant.load(self.task.source, "task.py", "Model", threads, compiled=compiled)
+
     def _launch_baseline(self, name: Baseline) -> Participant:
         """Returns at once; the process makes itself ready meanwhile."""
-        compiled = name == "compile"
+        compiled = name in COMPILED
         limits = Limits(
             load_seconds=_COMPILE_SECONDS, call_seconds=_COMPILE_SECONDS if compiled else 60.0
         )
@@ -171,9 +185,16 @@ class Bench:
             readable=(self._workshop.armed,),
             confined=not compiled,
             trusted=True,
-            shared_bytes=4 * _ARENA_BYTES,
+            gpu=self.device == "cuda",
+            shared_bytes=4 * self.arena_bytes,
         )
-        child.provide = self._workshop.provide
+        child.provide = self._provide
+        return self._participant(name, child, limits)
+
+    def _provide(self, need: Any) -> dict[str, Any]:
+        return self._workshop.provide(need)
+
+    def _participant(self, name: str, child: Child, limits: Limits) -> Participant:
         return Participant(name, child, limits)
 
     def _end(self, participant: Participant) -> None:

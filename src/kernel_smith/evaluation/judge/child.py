@@ -25,6 +25,8 @@ _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
 _COMPILING_SECONDS = 120.0  # that one request of a child may wait for compilers, at most
 
+_BRINGS_DESCRIPTORS = frozenset({"chunks"})
+
 FailureKind = Literal["exception", "signature", "memory", "timeout", "died", "protocol"]
 
 
@@ -51,6 +53,7 @@ class Child:
         self._log = log
         self.scratch = scratch
         self._exit: dict[str, Any] | None = None
+        self._descriptors: list[int] = []
         self._ended = False
         self._pidfd = -1
         self._cpu_clock = 0
@@ -104,7 +107,7 @@ class Child:
         while True:
             try:
                 # Past the deadline nothing is read any more, however much is waiting.
-                message = self._channel.receive(deadline - time.monotonic())
+                message, fds = self._channel.receive_with_fds(deadline - time.monotonic())
             except WireTimeout:
                 log = self.read_log()
                 self.kill()
@@ -114,6 +117,8 @@ class Child:
             except WireError as error:
                 self.kill()
                 raise self._failure("protocol", str(error), self.read_log()) from None
+            if op not in _BRINGS_DESCRIPTORS or "need" in message or "error" in message:
+                _close_all(fds)
             if "need" in message and self.provide is not None:
                 asked = time.monotonic()
                 self._send(op, self.provide(message["need"]))
@@ -121,6 +126,7 @@ class Child:
             elif "error" in message:
                 raise self._reported(message["error"])
             else:
+                self._descriptors = fds
                 return message
 
     def ask(
@@ -128,6 +134,14 @@ class Child:
     ) -> dict[str, Any]:
         self.post(op, fds=fds, **arguments)
         return self.answer(op, timeout)
+
+    def ask_for_descriptors(
+        self, op: str, timeout: float, **arguments: Any
+    ) -> tuple[dict[str, Any], list[int]]:
+        """The answer, and the descriptors that came with it: the caller closes them."""
+        answer = self.ask(op, timeout, **arguments)
+        descriptors, self._descriptors = self._descriptors, []
+        return answer, descriptors
 
     def _failure(self, kind: FailureKind, message: str, log: str) -> Exception:
         if self.trusted:
@@ -227,6 +241,11 @@ class Child:
                 os.close(fd)
         self._log = self._pidfd = -1
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _close_all(descriptors: list[int]) -> None:
+    for fd in descriptors:
+        os.close(fd)
 
 
 def _text(reported: Any) -> str:

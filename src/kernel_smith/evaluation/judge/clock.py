@@ -46,6 +46,12 @@ class Samples:
     inner: list[float] = field(default_factory=list)
     calls: int = 0
 
+    def add(self, batch: Batch, empty: float) -> None:
+        self.seconds.append(max(batch.windows.run_wall - empty, 1e-9) / batch.calls)
+        self.windows.append(batch.windows)
+        self.inner.append(batch.inner_seconds)
+        self.calls += batch.calls
+
     def outside_cpu(self) -> float:
         """Processor seconds that its process used beside the calls."""
         return sum(w.service_cpu + w.idle_cpu for w in self.windows)
@@ -109,14 +115,10 @@ def measure(
         if turn < _WARM_UP_ROUNDS:
             continue
         for name, batch in batches.items():
-            seconds = max(batch.windows.run_wall - empty, 1e-9) / count
-            samples[name].seconds.append(seconds)
-            samples[name].windows.append(batch.windows)
-            samples[name].inner.append(batch.inner_seconds)
-            samples[name].calls += count
+            samples[name].add(batch, empty)
         rounds += 1
         measurement = Measurement(samples, rounds, calls)
-        if _enough(measurement, candidate, baselines, sampling, deadline):
+        if enough(measurement, candidate, baselines, sampling, deadline):
             break
     while surprise():
         pass
@@ -134,13 +136,14 @@ def _charge_outside_work(candidate: Samples, reference: Samples) -> None:
         candidate.seconds = [s + excess / candidate.calls for s in candidate.seconds]
 
 
-def _enough(
+def enough(
     measurement: Measurement,
     candidate: Participant,
     baselines: Sequence[Participant],
     sampling: Sampling,
     deadline: float,
 ) -> bool:
+    """Is the interval tight enough, or the time over?"""
     if measurement.rounds < sampling.min_rounds:
         return False
     if time.monotonic() > deadline:

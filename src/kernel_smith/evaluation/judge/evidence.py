@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kernel_smith.evaluation.judge.child import ChildFailed
@@ -18,11 +19,13 @@ from kernel_smith.evaluation.judge.statistics import combine, distribution
 from kernel_smith.records import (
     BaselineSpeedup,
     BaselineTiming,
+    Interval,
     KernelShare,
     Options,
     Reason,
     Task,
     Timing,
+    Workload,
     WorkloadTiming,
 )
 
@@ -85,8 +88,12 @@ def summarise(
     options: Options,
     candidate: str,
     place: Place,
+    plain: Mapping[str, Measurement] = MappingProxyType({}),
 ) -> tuple[Timing, Reason | None]:
-    """Per workload and overall; `TOO_NOISY` where the overall interval is too wide to be of use."""
+    """Per workload and overall; `TOO_NOISY` where the overall interval is too wide to be of use.
+
+    `plain` holds the plain calls of workloads whose calls were timed as replays.
+    """
     weights = [workload.weight for workload in task.workloads]
     overall = []
     for baseline in options.baselines:
@@ -97,7 +104,7 @@ def summarise(
         speedup = combine(parts, weights).interval()
         overall.append(BaselineSpeedup(baseline=baseline, speedup=speedup))
     workloads = tuple(
-        _workload_timing(w.name, w.weight, measurements[w.name], options, candidate)
+        _workload_timing(w, measurements[w.name], options, candidate, plain.get(w.name))
         for w in task.workloads
     )
     timing = Timing(speedups=tuple(overall), workloads=workloads, cores=tuple(sorted(place.timed)))
@@ -106,18 +113,25 @@ def summarise(
 
 
 def _workload_timing(
-    name: str, weight: float, measurement: Measurement, options: Options, candidate: str
+    workload: Workload,
+    measurement: Measurement,
+    options: Options,
+    candidate: str,
+    plain: Measurement | None,
 ) -> WorkloadTiming:
     mine = measurement.samples[candidate]
     return WorkloadTiming(
-        workload=name,
-        weight=weight,
+        workload=workload.name,
+        weight=workload.weight,
+        way="plain" if plain is None else "replay",
+        plain_p50=None if plain is None else statistics.median(plain.samples[candidate].seconds),
         candidate=distribution(mine.seconds),
         baselines=tuple(
             BaselineTiming(
                 baseline=baseline,
-                speedup=measurement.log_ratio(baseline, candidate).allowing_for_luck().interval(),
+                speedup=_speedup(measurement, baseline, candidate),
                 seconds=distribution(measurement.samples[baseline].seconds),
+                plain_speedup=None if plain is None else _speedup(plain, baseline, candidate),
             )
             for baseline in options.baselines
         ),
@@ -125,3 +139,7 @@ def _workload_timing(
         calls=measurement.calls,
         inner_p50=statistics.median(mine.inner),
     )
+
+
+def _speedup(measurement: Measurement, baseline: str, candidate: str) -> Interval:
+    return measurement.log_ratio(baseline, candidate).allowing_for_luck().interval()

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.admission import admit
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Interrupted
+from kernel_smith.evaluation.judge.device import presence
+from kernel_smith.evaluation.judge.device.bench import DeviceBench
+from kernel_smith.evaluation.judge.device.session import DeviceSession
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.session import Progress, Session
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 3
+
+_Key = tuple[str, str, int, tuple[Admission, ...]]
 
 
 class Judge:
@@ -22,7 +29,7 @@ class Judge:
     def __init__(self, nursery: Nursery, cores: tuple[int, ...] | None = None) -> None:
         self.place = Place.choose(cores)
         self.nursery = nursery
-        self._benches: OrderedDict[tuple[str, int, frozenset[Admission]], Bench] = OrderedDict()
+        self._benches: OrderedDict[_Key, Bench] = OrderedDict()
 
     def evaluate(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress
@@ -30,9 +37,7 @@ class Judge:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
         problems: list[str] = []
         for _ in range(_ATTEMPTS):
-            session = Session(
-                self.nursery, self.place, self.bench, task, candidate, options, progress
-            )
+            session = self._session(task, candidate, options, progress)
             try:
                 return session.run()
             except Interrupted as interrupted:
@@ -41,21 +46,45 @@ class Judge:
                 session.close()
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
+    def _session(
+        self, task: Task, candidate: Candidate, options: Options, progress: Progress
+    ) -> Session:
+        on_device = find_backend(candidate.backend).gpu and presence.is_usable()
+        kind: type[Session] = Session
+        place, make_ready = self.place, self.bench
+        if on_device and not options.interpret:
+            kind, place, make_ready = DeviceSession, self.place.for_device(), self._device_bench
+        return kind(self.nursery, place, make_ready, task, candidate, options, progress)
+
     def bench(self, task: Task, options: Options) -> Bench:
         """The task made ready; admitted on first use."""
-        key = (task.content_hash, options.seeds, frozenset(options.admit))
+        return self._ready(
+            ("cpu", task.content_hash, options.seeds, options.admit),
+            lambda: Bench(task, self.nursery, self.place, options.seeds),
+            options,
+        )
+
+    def _device_bench(self, task: Task, options: Options) -> Bench:
+        place = self.place.for_device()
+        return self._ready(
+            ("cuda", task.content_hash, options.seeds, options.admit),
+            lambda: DeviceBench(task, self.nursery, place, options.seeds, presence.quiet()),
+            options,
+        )
+
+    def _ready(self, key: _Key, make: Callable[[], Bench], options: Options) -> Bench:
         if key in self._benches:
             self._benches.move_to_end(key)
             return self._benches[key]
-        bench = Bench(task, self.nursery, self.place, options.seeds)
+        while len(self._benches) >= _BENCHES_KEPT or (self._benches and presence.is_crowded()):
+            self._benches.popitem(last=False)[1].close()
+        bench = make()
         try:
             admit(bench, options.admit)
         except BaseException:
             bench.close()
             raise
         self._benches[key] = bench
-        while len(self._benches) > _BENCHES_KEPT:
-            self._benches.popitem(last=False)[1].close()
         return bench
 
     def use_idle_time(self) -> bool:

@@ -51,7 +51,7 @@ def _mixable(tensor: torch.Tensor) -> bool:
 def _draw_mask(tensor: torch.Tensor) -> torch.Tensor:
     """Per element all bits or none, at random."""
     kind = _INTEGERS[tensor.dtype.itemsize]
-    return -torch.randint(2, (tensor.numel() + _SHIFTS,), dtype=kind)
+    return -torch.randint(2, (tensor.numel() + _SHIFTS,), dtype=kind, device=tensor.device)
 
 
 def _blend(left: torch.Tensor, right: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -20,6 +20,7 @@ from kernel_smith.records import Limits
 _CPU_SECONDS = 3600
 _COMPILER_LOG = 64 << 10
 _MOST_UNBURIED = 16
+_LAUNCHING_CORES = 2
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Place:
             )
         timed = frozenset(cores or allowed[1:] or allowed)
         return cls(timed, frozenset(allowed) - timed or frozenset(allowed))
+
+    def for_device(self) -> Place:
+        """Launching kernels takes one core and a little of another; compilers get the others."""
+        timed = frozenset(sorted(self.timed)[-_LAUNCHING_CORES:])
+        return Place(timed, (self.timed | self.judge) - timed or timed)
 
 
 class Nursery:
@@ -80,6 +86,7 @@ class Nursery:
         confined: bool = True,
         trusted: bool = False,
         allow_exec: bool = False,
+        gpu: bool = False,
         shared_bytes: int = 0,
     ) -> Child:
         """Fork a child that runs a candidate's or (`trusted`) a reference's code.
@@ -88,7 +95,7 @@ class Nursery:
         """
         while len(self._dead) > _MOST_UNBURIED:
             self.bury_one()
-        policy = self._policy(limits, place.timed, readable, allow_exec=allow_exec)
+        policy = self._policy(limits, place.timed, readable, allow_exec=allow_exec, gpu=gpu)
         child = self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
         child.trusted = trusted
         return child
@@ -133,7 +140,13 @@ class Nursery:
         return True
 
     def _policy(
-        self, limits: Limits, cores: frozenset[int], readable: tuple[Path, ...], *, allow_exec: bool
+        self,
+        limits: Limits,
+        cores: frozenset[int],
+        readable: tuple[Path, ...],
+        *,
+        allow_exec: bool,
+        gpu: bool = False,
     ) -> Policy:
         if self._readable is None:
             self._readable = default_readable()
@@ -148,6 +161,7 @@ class Nursery:
             scratch_bytes=limits.scratch_bytes,
             cores=cores,
             allow_exec=allow_exec,
+            gpu=gpu,
         )
 
     def _spawn(

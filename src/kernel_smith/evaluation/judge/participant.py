@@ -19,24 +19,16 @@ from typing import Any, Protocol
 import torch
 
 from kernel_smith.evaluation.judge.child import Child, ChildFailed
-from kernel_smith.evaluation.judge.fetching import Piece, fetch, permitted
 from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
-from kernel_smith.evaluation.sandbox.arena import (
-    Arena,
-    Layout,
-    Slot,
-    contiguous_stride,
-    resolve_dtype,
-)
+from kernel_smith.evaluation.judge.room import POISON, HostRoom, Room
+from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
 from kernel_smith.records import Limits, Workload
 
 _system_random = random.SystemRandom()
 
 _SAMPLES_PER_SECOND = 8000
-_HEADROOM = 1.35
-_POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
 
 
 @dataclass(frozen=True)
@@ -68,13 +60,12 @@ class Watcher(Protocol):
 
 
 class Participant:
-    def __init__(self, name: str, child: Child, limits: Limits) -> None:
+    def __init__(self, name: str, child: Child, limits: Limits, room: Room | None = None) -> None:
         self.name = name
         self.child = child
         self.limits = limits
+        self.room: Room = room or HostRoom()
         self._workload: Workload | None = None
-        self._inputs: Arena | None = None
-        self._outputs: Arena | None = None
         self._input_slots: list[list[Slot]] = []
         self._output_slots: list[list[Slot]] = []
         self._parameter_slots: dict[str, Slot] = {}
@@ -82,8 +73,6 @@ class Participant:
         self._bound: list[InputSet] = []
         self._of_unknown_speed = True
         self._strides: list[tuple[int, ...]] = []
-        self._places: list[list[Place]] = []
-        self.fetches = self._entered = False
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
@@ -106,17 +95,13 @@ class Participant:
         except SamplerUnavailable as error:
             self.not_sampled = str(error)
 
-    def load(
-        self,
-        source: str,
-        name: str,
-        entry: str,
-        threads: int,
-        *,
-        compiled: bool = False,
-        interpreted: bool = False,
-        disarmed: bool = False,
-    ) -> None:
+    @property
+    def fetches(self) -> bool:
+        return self.room.fetches
+
+    def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
+        """Have the program imported. `manner` says what the process is to do differently:
+        `compiled` (torch.compile's mode), `interpreted`, `disarmed`, `tf32`, `confined`."""
         self.child.ask(
             "load",
             self.limits.load_seconds,
@@ -124,9 +109,7 @@ class Participant:
             name=name,
             entry=entry,
             threads=threads,
-            compiled=compiled,
-            interpreted=interpreted,
-            disarmed=disarmed,
+            **manner,
         )
 
     def enter(
@@ -160,9 +143,10 @@ class Participant:
         ]
         self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
         self._strides = [t.stride() for t in answer.tensors]
-        inputs = self._make_room(layout.size, out_layout.size)
+        self.room.make(self.child, layout.size, out_layout.size, self.limits.load_seconds)
         for name, slot in self._parameter_slots.items():
-            inputs.view(slot).copy_(self._parameters[name])
+            self.room.inputs.view(slot).copy_(self._parameters[name])
+        self.room.settle()
         constructed = self.child.ask(
             "construct",
             self.limits.load_seconds,
@@ -173,38 +157,10 @@ class Participant:
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
 
-    def _make_room(self, input_bytes: int, output_bytes: int) -> Arena:
-        """Arenas of at least these sizes; those of an earlier workload, if they are large enough.
-
-        Making one and having it mapped takes milliseconds, so they are made larger than needed.
-        """
-        if self._inputs is not None and self._outputs is not None:
-            if self._inputs.size >= input_bytes and self._outputs.size >= output_bytes:
-                return self._inputs
-            self.leave()
-        self.child.ready()
-        if not self._entered:
-            self.fetches, self._entered = permitted(self.child.pid), True
-        make_outputs = Arena.private if self.fetches else Arena.create
-        self._inputs = Arena.create(int(_HEADROOM * input_bytes))
-        self._outputs = make_outputs(int(_HEADROOM * output_bytes))
-        shared = (self._inputs,) if self.fetches else (self._inputs, self._outputs)
-        self.child.ask(
-            "map",
-            self.limits.load_seconds,
-            fds=tuple(arena.fd for arena in shared),
-            sizes=[arena.size for arena in shared],
-        )
-        return self._inputs
-
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Let the process look up its arguments, and only then write the inputs in place."""
-        assert self._inputs is not None and self._outputs is not None and self._workload
-        self._bound = list(sets)
+        assert self._workload is not None
         self._of_unknown_speed = check_signature
-        for row in self._output_slots[: len(sets)]:
-            for slot in row:
-                self._outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(_POISON)
         calls = []
         self._input_slots = []
         # In random places, or a call could foresee where the inputs of the next ones lie.
@@ -223,9 +179,18 @@ class Participant:
         )
         self._last_cpu = self.child.cpu_seconds()
         self._bind_cpu = self._last_cpu - before_cpu
+        self.rewrite(sets)
+
+    def rewrite(self, sets: Sequence[InputSet]) -> None:
+        """Put inputs where the process has looked up its arguments, and poison the outputs."""
+        self._bound = list(sets)
+        for row in self._output_slots[: len(sets)]:
+            for slot in row:
+                self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
         for slots, inputs in zip(self._input_slots, sets, strict=True):
             for slot, tensor in zip(slots, inputs.tensors, strict=True):
-                self._inputs.view(slot).copy_(tensor)
+                self.room.inputs.view(slot).copy_(tensor)
+        self.room.settle()
 
     def _note_idle(self) -> float:
         """Add up what the process used since the last answer: nothing, if it is honest."""
@@ -239,8 +204,24 @@ class Participant:
         return len(self._output_slots)
 
     def run(self, calls: int | None = None, watch: Watcher | None = None) -> Batch:
-        """Time one batch of calls from outside, then fetch the outputs."""
+        """Time one batch of calls from outside, fetch the outputs, and have them described."""
         count = len(self._bound) if calls is None else calls
+        run_wall, run_cpu = self._time(count, watch)
+        asked = [] if self.fetches else self._output_slots[:count]
+        slots = [[slot.to_json() for slot in row] for row in asked]
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
+        collected_cpu = self.child.cpu_seconds()
+        windows = Windows(
+            run_wall=run_wall,
+            run_cpu=run_cpu,
+            service_cpu=collected_cpu - self._last_cpu + self._bind_cpu,
+            idle_cpu=self._idle_cpu,
+        )
+        self._last_cpu, self._idle_cpu = collected_cpu, 0.0
+        return self._described(gathered, count, windows)
+
+    def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
+        """Wall and processor seconds of the calls; the results are fetched before it goes on."""
         nonce = os.urandom(8).hex()
         # Once its speed is known, batches are planned to be far shorter than one call may take.
         timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
@@ -260,51 +241,39 @@ class Participant:
                 message = "the answer to another request"
                 raise ChildFailed("protocol", message, self.child.read_log())
             if self.fetches:
-                self._places = _places(answer.get("at"), count, len(self._strides))
+                self.room.understand(answer.get("at"), count, self._strides)
                 self.fetch()
-        asked = [] if self.fetches else self._output_slots[:count]
-        slots = [[slot.to_json() for slot in row] for row in asked]
-        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
-        collected_cpu = self.child.cpu_seconds()
+        self._last_cpu = finished_cpu
         self.calling_seconds += finished - before
-        windows = Windows(
-            run_wall=finished - before,
-            run_cpu=finished_cpu - before_cpu,
-            service_cpu=collected_cpu - finished_cpu + self._bind_cpu,
-            idle_cpu=self._idle_cpu,
-        )
-        self._last_cpu, self._idle_cpu = collected_cpu, 0.0
-        return _batch(gathered, count, windows)
+        return finished - before, finished_cpu - before_cpu
+
+    @staticmethod
+    def _described(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
+        """Read the process's own account of a batch; a malformed one is a protocol violation."""
+        try:
+            first, odd = gathered["first"], list(gathered["odd"])
+            inner = float(gathered["inner"])
+            if not math.isfinite(inner):
+                raise ValueError(f"{inner} seconds per call")
+            complete = int(gathered["count"]) == count
+            if odd:
+                _, _ = odd
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ChildFailed("protocol", f"malformed report of a batch: {error}") from None
+        if not complete:
+            raise ChildFailed("protocol", "the number of results differs from the number of calls")
+        return Batch(count, windows, first, odd, inner)
 
     def fetch(self) -> None:
         """Read the results of the last batch as they are now."""
-        assert self._outputs is not None
-        pieces = []
-        for places, row in zip(self._places, self._output_slots, strict=False):
-            for (address, stride), slot, usual in zip(places, row, self._strides, strict=False):
-                if stride is None or stride == list(slot.stride):
-                    pieces.append(Piece(address, self._outputs.address(slot), slot.nbytes))
-                elif stride == list(usual):
-                    self._fetch_rearranged(address, Slot(0, slot.shape, usual, slot.dtype), slot)
-        fetch(self.child.pid, [piece for piece in pieces if piece.size])
-
-    def _fetch_rearranged(self, address: int, there: Slot, here: Slot) -> None:
-        """A result that lies in memory in the reference's own order, which is not the usual one."""
-        assert self._outputs is not None
-        raw = torch.full((there.nbytes,), _POISON, dtype=torch.uint8)
-        if there.nbytes:
-            fetch(self.child.pid, [Piece(address, raw.data_ptr(), there.nbytes)])
-            strided = raw.view(resolve_dtype(there.dtype)).as_strided(there.shape, there.stride)
-            self._outputs.view(here).copy_(strided)
+        self.room.fetch(self.child, self._output_slots)
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""
-        assert self._outputs is not None
-        return [self._outputs.view(slot) for slot in self._output_slots[call]]
+        return [self.room.outputs.view(slot) for slot in self._output_slots[call]]
 
     def output_rows(self, calls: int) -> list[torch.Tensor]:
         """The same for many calls at once: per output a matrix with one row per call."""
-        assert self._outputs is not None
         first = self._output_slots[0]
         steps = (
             [b.offset - a.offset for a, b in zip(first, self._output_slots[1], strict=True)]
@@ -312,18 +281,17 @@ class Participant:
             else [0] * len(first)
         )
         return [
-            self._outputs.rows(slot, calls, step) for slot, step in zip(first, steps, strict=True)
+            self.room.outputs.rows(slot, calls, step)
+            for slot, step in zip(first, steps, strict=True)
         ]
 
     def inputs_unchanged(self, call: int) -> bool:
-        assert self._inputs is not None
         pairs = zip(self._input_slots[call], self._bound[call].tensors, strict=True)
-        return all(_same_bits(self._inputs.view(slot), tensor) for slot, tensor in pairs)
+        return all(_same_bits(self.room.inputs.view(slot), tensor) for slot, tensor in pairs)
 
     def parameters_unchanged(self) -> bool:
-        assert self._inputs is not None
         return all(
-            _same_bits(self._inputs.view(slot), self._parameters[name])
+            _same_bits(self.room.inputs.view(slot), self._parameters[name])
             for name, slot in self._parameter_slots.items()
         )
 
@@ -332,40 +300,12 @@ class Participant:
         maps = read_maps(self.child.pid).splitlines()
         return any(str(self.child.scratch) in row and "x" in row.split()[1] for row in maps)
 
-    def leave(self) -> None:
-        """Give the shared memory back."""
-        for arena in (self._inputs, self._outputs):
-            if arena is not None:
-                arena.close()
-
     def close(self) -> None:
         """The process is no longer needed."""
         self.ended = True
-        self.leave()
+        self.room.leave()
         if self.sampler is not None:
             self.sampler.close()
-
-
-Place = tuple[int, list[int] | None]
-"""An address in the process, and strides unless they are the usual ones."""
-
-
-def _places(reported: Any, calls: int, outputs: int) -> list[list[Place]]:
-    """Where the process says that its results are; too many or too few places are nowhere."""
-    try:
-        rows = [[(call, None)] if isinstance(call, int) else list(call) for call in reported]
-        places = [[(_address(address), stride) for address, stride in row] for row in rows]
-    except (TypeError, ValueError) as error:
-        raise ChildFailed("protocol", f"malformed places of results: {error}") from None
-    if len(places) != calls:
-        raise ChildFailed("protocol", "the number of results differs from the number of calls")
-    return [row if len(row) == outputs else [] for row in places]
-
-
-def _address(number: Any) -> int:
-    if not isinstance(number, int) or not 0 <= number < 1 << 63:
-        raise ValueError("not an address")
-    return number
 
 
 def _count(number: Any) -> int:
@@ -373,23 +313,6 @@ def _count(number: Any) -> int:
     if not isinstance(number, int):
         raise ChildFailed("protocol", f"expected a number, got {type(number).__name__}")
     return number
-
-
-def _batch(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
-    """Read the process's own account of a batch; a malformed one is a protocol violation."""
-    try:
-        first, odd = gathered["first"], list(gathered["odd"])
-        inner = float(gathered["inner"])
-        if not math.isfinite(inner):
-            raise ValueError(f"{inner} seconds per call")
-        complete = int(gathered["count"]) == count
-        if odd:
-            _, _ = odd
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ChildFailed("protocol", f"malformed report of a batch: {error}") from None
-    if not complete:
-        raise ChildFailed("protocol", "the number of results differs from the number of calls")
-    return Batch(count, windows, first, odd, inner)
 
 
 def _reserve(layout: Layout, examples: Sequence[list[torch.Tensor]]) -> list[int]:

@@ -45,6 +45,14 @@ class InputSet:
         arguments: list[Any] = unflatten(self.template, self.tensors)
         return arguments
 
+    def fits_in_place_of(self, other: InputSet) -> bool:
+        """Do both have the same nesting, with tensors that lie in memory in the same way?"""
+        pairs = zip(self.tensors, other.tensors, strict=False)
+        return self.template == other.template and all(
+            mine.shape == theirs.shape and mine.stride() == theirs.stride()
+            for mine, theirs in pairs
+        )
+
 
 @dataclass(frozen=True)
 class Result:
@@ -63,7 +71,7 @@ class Reference:
 
     def __init__(self, task: Task, device: str = "cpu") -> None:
         self.task = task
-        self._device = device
+        self.device = device
         self._module = _execute(task)
         self._parameter_seed = secret_seed()
         self._init_arguments: dict[str, list[Any]] = {}
@@ -94,14 +102,14 @@ class Reference:
         """The reference module for a workload, with parameters from the secret seed."""
         if workload.name not in self._models:
             arguments = self.init_arguments(workload)
-            with explained(self.task, "Model(...)"):
+            with explained(self.task, "Model(...)"), torch.device(self.device):
                 seed_everything(self._parameter_seed)
-                self._models[workload.name] = self._module.Model(*arguments)
+                self._models[workload.name] = self._module.Model(*arguments).to(self.device)
         return self._models[workload.name]
 
     def draw(self, workload: Workload, seed: int) -> InputSet:
         """Inputs of the author's distribution, from one seed."""
-        with explained(self.task, "get_inputs"), torch.device(self._device):
+        with explained(self.task, "get_inputs"), torch.device(self.device):
             seed_everything(seed)
             arguments = _argument_list(self._module.get_inputs(**workload.params))
         tensors: list[torch.Tensor] = []
@@ -118,7 +126,8 @@ class Reference:
                     f"{_where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
                     hint="return dense tensors; a sparse one can travel as its parts",
                 )
-        return InputSet(template, [tensor.detach().clone() for tensor in tensors])
+        placed = [tensor.detach().to(self.device, copy=True) for tensor in tensors]
+        return InputSet(template, placed)
 
     def call(self, workload: Workload, inputs: InputSet) -> Result:
         """The reference in its own dtype. May raise: variants can leave a task's domain."""
@@ -208,7 +217,7 @@ def _vary_tensor(
         scale = tensor.abs().amax().clamp_min(torch.finfo(tensor.dtype).tiny) / _TIE_LEVELS
         return (tensor / scale).round() * scale
     positions = torch.randint(tensor.numel(), (_SPIKES,), generator=generator)
-    spikes = torch.ones(tensor.numel(), dtype=tensor.dtype).index_fill_(0, positions, _SPIKE)
+    spikes = tensor.new_ones(tensor.numel()).index_fill_(0, positions.to(tensor.device), _SPIKE)
     return tensor * spikes.view(tensor.shape)
 
 
@@ -227,6 +236,8 @@ def seed_everything(seed: int) -> None:
     numpy.random.seed(seed % (1 << 32))
     # Not torch.manual_seed: without a GPU that queues a call, with its stack, for each seed.
     torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed(seed)
 
 
 def _where(task: Task) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
-from kernel_smith.evaluation.judge.workshop import Workshop
+from kernel_smith.evaluation.judge.workshop import Maker, Workshop
 from kernel_smith.evaluation.sandbox.confine import installation_of
 from kernel_smith.evaluation.screen import screen
 from kernel_smith.inline.toolchain import find_toolchain
@@ -59,7 +60,7 @@ from kernel_smith.records import (
 )
 
 _SHARED_BYTES = 256 << 20
-_CANDIDATE = "candidate"
+CANDIDATE = "candidate"
 _STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
 _NOT_DISARMED = (
     "with its kernels replaced by no-ops the candidate cannot be imported: it calls them then, and "
@@ -74,7 +75,9 @@ Progress = Callable[[str], None]
 
 
 class Session:
-    """The state of one evaluation."""
+    """The state of one evaluation. Kernels for a GPU are interpreted here."""
+
+    on_device = False
 
     def __init__(
         self,
@@ -92,7 +95,8 @@ class Session:
         self._backend = find_backend(candidate.backend)
         self._notes: list[str] = []
         self._asked = task
-        self._task = self._small_part(task) if self._backend.interpreted else task
+        self._interpreted = self._backend.gpu and not self.on_device
+        self._task = self._small_part(task) if self._interpreted else task
         self._candidate = candidate
         self._options = options
         self._progress = progress
@@ -100,7 +104,7 @@ class Session:
         self._confinement = Confinement()
         self._armed: Participant | None = None
         self._disarmed: Participant | None = None
-        self._workshop: Workshop | None = None
+        self._workshop: Maker | None = None
 
     def run(self) -> Evaluation:
         try:
@@ -135,8 +139,19 @@ class Session:
         )
         self._seconds["compiler alone"] = workshop.compiling_seconds
         accuracy = _worst_accuracy(list(checked.values()))
-        if self._backend.interpreted:
+        if self._interpreted:
             return self._record(reason=None, accuracy=accuracy, interpreted=True)
+        return self._time(bench, candidate, checked, accuracy)
+
+    def _time(
+        self,
+        bench: Bench,
+        candidate: Participant,
+        checked: dict[str, Checked],
+        accuracy: Accuracy,
+    ) -> Evaluation:
+        workshop = self._workshop
+        assert workshop is not None
         profile = Profile(candidate, str(workshop.armed), own_build=self._options.allow_build)
         with exclusive(self._place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
@@ -144,14 +159,22 @@ class Session:
                 kernels = profile.kernels()
         if candidate.not_sampled:
             self._notes.append(f"no time shares by module: {candidate.not_sampled}")
-        timing, reason = summarise(self._task, measurements, self._options, _CANDIDATE, self._place)
+        return self._record_timing(measurements, accuracy=accuracy, kernels=kernels)
+
+    def _record_timing(
+        self,
+        measurements: dict[str, Measurement],
+        plain: Mapping[str, Measurement] = MappingProxyType({}),
+        **fields: Any,
+    ) -> Evaluation:
+        timing, reason = summarise(
+            self._task, measurements, self._options, CANDIDATE, self._place, plain
+        )
         message = ""
         if reason is Reason.TOO_NOISY:
             half = max(s.speedup.half_width for s in timing.speedups)
             message = f"the interval is +-{half:.1%} wide"
-        return self._record(
-            reason=reason, message=message, timing=timing, accuracy=accuracy, kernels=kernels
-        )
+        return self._record(reason=reason, message=message, timing=timing, **fields)
 
     def _small_part(self, task: Task) -> Task:
         part = interpretable_part(task)
@@ -170,13 +193,14 @@ class Session:
 
     def _compile(self, tree: ast.Module) -> None:
         """Build the kernels, while the process that will load them makes itself ready."""
-        limits = self._options.limits
-        workshop = Workshop(
-            self._candidate, tree, self._backend, self._nursery, self._place, limits
-        )
+        workshop = self._maker(tree)
         self._workshop = workshop
         self._armed = self._launch(workshop.armed, workshop.provide)
         workshop.build_ahead()
+
+    def _maker(self, tree: ast.Module) -> Maker:
+        limits = self._options.limits
+        return Workshop(self._candidate, tree, self._backend, self._nursery, self._place, limits)
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
         child = self._nursery.start(
@@ -187,7 +211,7 @@ class Session:
             shared_bytes=_SHARED_BYTES,
         )
         child.provide = provide
-        return Participant(_CANDIDATE, child, self._options.limits)
+        return Participant(CANDIDATE, child, self._options.limits)
 
     def _compiler_files(self) -> tuple[Path, ...]:
         if not self._options.allow_build:
@@ -201,7 +225,7 @@ class Session:
             candidate.name,
             "ModelNew",
             threads,
-            interpreted=self._backend.interpreted,
+            interpreted=self._interpreted,
             disarmed=participant is self._disarmed,
         )
 
@@ -235,7 +259,7 @@ class Session:
         """
         workshop = self._workshop
         assert workshop is not None
-        if not workshop.has_kernels and not self._backend.interpreted:
+        if not workshop.has_kernels and not self._interpreted:
             self._accept_own_build()
             return
         if not workshop.can_disarm:
@@ -321,7 +345,7 @@ class Session:
                 verifier,
                 verifier.surprise,
             )
-        mine = measurement.samples[_CANDIDATE]
+        mine = measurement.samples[CANDIDATE]
         theirs = measurement.samples[baselines[0].name]
         cores = len(self._place.timed)
         check_processor_use(mine.windows, theirs.windows, cores)

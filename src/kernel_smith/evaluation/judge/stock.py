@@ -17,12 +17,13 @@ import random
 import time
 from collections.abc import Iterator
 
-from kernel_smith.evaluation.judge.accuracy import Expected, expect, precision_rtol
+from kernel_smith.evaluation.judge.accuracy import Expected, expect, is_finite, precision_rtol
 from kernel_smith.evaluation.judge.mixing import Mixer
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, secret_seed, vary
 from kernel_smith.records import Variant, Workload
 
-_MAX_BYTES = 192 << 20
+_MAX_BYTES = {"cpu": 192 << 20, "cuda": 2 << 30}
+_MAX_SURPRISE_BYTES = {"cpu": 1 << 40, "cuda": 4 << 30}
 _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
@@ -41,6 +42,13 @@ class CheckSet:
         self.expected = expected
         self.used = False
 
+    @property
+    def nbytes(self) -> int:
+        answer = self.expected
+        bounds = [bound for bound in answer.allowed if bound is not None]
+        kept = [*self.inputs.tensors, *answer.reference.tensors, *answer.oracle, *bounds]
+        return sum(tensor.nbytes for tensor in kept)
+
 
 class Stock:
     """The prepared sets of one workload."""
@@ -51,6 +59,7 @@ class Stock:
         self.extra_rtol = precision_rtol(
             reference, workload, reference.draw(workload, secret_seed())
         )
+        self._kind = reference.device
         self.checks = [self._answered(self._draw()) for _ in range(seeds)]
         self.left_out: list[str] = []
         for variant in reference.task.variants:
@@ -137,6 +146,8 @@ class Stock:
     def _draw_surprises(self) -> list[CheckSet]:
         """Two more sets of every variant."""
         labels = [c.inputs.label for c in self.checks if c.inputs.label != "author"]
+        if 2 * len(labels) * self.author.nbytes > _MAX_SURPRISE_BYTES[self._kind]:
+            return []
         drawn = [self._try_variant(Variant(label)) for label in labels * 2]
         return [check for check in drawn if check is not None]
 
@@ -149,7 +160,7 @@ class Stock:
             # The author's own way to say that these inputs are outside the domain.
             return None
         answers = check.expected.reference.tensors
-        finite = all(bool(t.isfinite().all()) for t in answers if t.is_floating_point())
+        finite = all(is_finite(t) for t in answers if t.is_floating_point())
         coarse = any(t.is_floating_point() and t.dtype.itemsize < 4 for t in answers)
         limit = _MAX_REFERENCE_ERROR * (8 if coarse else 1)
         return check if finite and check.expected.reference_error <= limit else None
@@ -158,7 +169,7 @@ class Stock:
         pool: list[InputSet] = []
         size = sum(t.nbytes for t in self.author.inputs.tensors) or 1
         deadline = time.monotonic() + _MAX_SECONDS
-        while len(pool) < _MAX_TIMING_SETS and (len(pool) + 1) * size <= _MAX_BYTES:
+        while len(pool) < _MAX_TIMING_SETS and (len(pool) + 1) * size <= _MAX_BYTES[self._kind]:
             pool.append(self._draw())
             if len(pool) >= _MIN_TIMING_SETS and time.monotonic() > deadline:
                 break
@@ -189,4 +200,4 @@ class Stock:
             answers = self.reference.call(self.workload, mixed).tensors
         except Exception:
             return False
-        return all(bool(t.isfinite().all()) for t in answers if t.is_floating_point())
+        return all(is_finite(t) for t in answers if t.is_floating_point())

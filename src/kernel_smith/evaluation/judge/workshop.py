@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.backends import Backend
@@ -24,6 +24,24 @@ from kernel_smith.records import Candidate, Diagnostic, Limits, Reason
 
 _SOURCE_NAME = "kernel.cpp"
 _PRODUCT_NAME = "kernel.so"
+
+
+class Maker(Protocol):
+    """Compiles for one candidate: for its process, and for the one whose kernels do nothing."""
+
+    armed: Path
+    disarmed: Path
+    can_disarm: bool
+    compiling_seconds: float
+    rejection: Rejected | None
+    """Why the last compilation failed, unless the candidate got over it."""
+
+    @property
+    def has_kernels(self) -> bool: ...
+    def build_ahead(self) -> None: ...
+    def provide(self, need: Any) -> dict[str, Any]: ...
+    def provide_disarmed(self, need: Any) -> dict[str, Any]: ...
+    def close(self) -> None: ...
 
 
 class Workshop:

@@ -9,8 +9,9 @@ import os
 import resource
 import signal
 import sys
+from importlib.util import find_spec
 
-from kernel_smith.evaluation.sandbox.confine import die_with_parent
+from kernel_smith.evaluation.sandbox.confine import devices, die_with_parent
 from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.evaluation.sandbox.zygote import Run, serve
@@ -31,11 +32,19 @@ def _load_runner() -> Run:
     # Only now: importing torch takes seconds, which an orphan must not outlive.
     from kernel_smith.evaluation.sandbox.runner import Runner, warm_up
 
+    runners = {False: Runner}
+    if devices.nodes() and find_spec("triton"):
+        from kernel_smith.evaluation.sandbox import triton_tools
+        from kernel_smith.evaluation.sandbox.device_runner import DeviceRunner
+
+        triton_tools.warm_up()
+        runners[True] = DeviceRunner
+    # Last: what exists then is never searched for garbage.
     warm_up()
-    return lambda channel: Runner(channel).serve()
+    return lambda channel, gpu: runners[gpu](channel).serve()
 
 
-def _refuse(channel: Channel) -> None:
+def _refuse(channel: Channel, gpu: bool) -> None:
     raise RuntimeError("this zygote starts programs only")
 
 

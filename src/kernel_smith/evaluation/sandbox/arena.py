@@ -84,17 +84,20 @@ class Layout:
 
 
 class Arena:
-    """A mapped memory file. Views keep it alive; closing the descriptor does not unmap it."""
+    """Memory for tensors, shared or not. Views keep it alive; closing the descriptor does not."""
 
-    def __init__(self, fd: int, size: int) -> None:
+    def __init__(self, content: torch.Tensor, fd: int = -1) -> None:
+        self._bytes = content
         self.fd = fd
-        self.size = size
-        self._bytes = _map(fd, size) if fd >= 0 else torch.empty(size, dtype=torch.uint8)
 
     @classmethod
-    def private(cls, size: int) -> Arena:
+    def open(cls, fd: int, size: int) -> Arena:
+        return cls(_map(fd, size), fd)
+
+    @classmethod
+    def private(cls, size: int, device: str = "cpu") -> Arena:
         """The same in ordinary memory, for results that the judge fetches itself."""
-        return cls(-1, max(size, 1))
+        return cls(torch.empty(max(size, 1), dtype=torch.uint8, device=device))
 
     @classmethod
     def create(cls, size: int) -> Arena:
@@ -104,12 +107,16 @@ class Arena:
         # Without the seals a child could shrink the file and so crash the judge with SIGBUS.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
-        return cls(fd, size)
+        return cls.open(fd, size)
+
+    @property
+    def size(self) -> int:
+        return self._bytes.numel()
 
     def view(self, slot: Slot) -> torch.Tensor:
         dtype = resolve_dtype(slot.dtype)
         if slot.nbytes == 0:
-            return torch.empty(slot.shape, dtype=dtype)
+            return self._bytes.new_empty(slot.shape, dtype=dtype)
         flat = self._bytes[slot.offset : slot.offset + slot.nbytes].view(dtype)
         return flat.as_strided(slot.shape, slot.stride)
 

@@ -38,8 +38,9 @@ from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 
-_TRACEBACK_LIMIT = 8000
+LONGEST_TRACEBACK = 8000
 _MOST_KEPT = 4
+Handler = Callable[[dict[str, Any], list[int]], dict[str, Any]]
 _OUR_FOLDER = os.path.join(os.path.dirname(kernel_smith.__file__), "")
 
 
@@ -63,11 +64,13 @@ class SignatureMismatch(TypeError):
 
 
 class Runner:
+    device = "cpu"
+
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._module: types.ModuleType | None = None
         self._entry = ""
-        self._compiled = False
+        self._compiled: str | None = None  # torch.compile's mode
         self._models: dict[str, Any] = {}
         self._inputs: Arena | None = None
         self._outputs: Arena | None = None
@@ -77,17 +80,11 @@ class Runner:
         self._kept: list[list[torch.Tensor]] = []
         self._placed: list[list[torch.Tensor]] = []
         self._stamps: list[int] = []
+        self._handed_over: list[int] = []  # descriptors that go with the next answer
 
     def serve(self) -> None:
         """Answer requests until the judge hangs up."""
-        handlers = {
-            "load": self._load,
-            "map": self._map,
-            "construct": self._construct,
-            "bind": self._bind,
-            "go": self._go,
-            "collect": self._collect,
-        }
+        handlers = self._handlers()
         while True:
             request, fds = self._channel.receive_with_fds()
             operation = request.pop("op")
@@ -95,12 +92,24 @@ class Runner:
                 answer = handlers[operation](request, fds)
             except BaseException as error:
                 answer = {"error": describe_error(error, operation)}
-            self._channel.send(answer)
+            self._channel.send(answer, tuple(self._handed_over))
+            while self._handed_over:
+                os.close(self._handed_over.pop())
+
+    def _handlers(self) -> dict[str, Handler]:
+        return {
+            "load": self._load,
+            "map": self._map,
+            "construct": self._construct,
+            "bind": self._bind,
+            "go": self._go,
+            "collect": self._collect,
+        }
 
     def _load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         torch.set_num_threads(request["threads"])
         self._entry = request["entry"]
-        self._compiled = request["compiled"]
+        self._compiled = request.get("compiled")
         if request.get("interpreted"):
             interpret_kernels(disarmed=request["disarmed"])
         inline.set_provider(self._ask_for_object)
@@ -125,10 +134,10 @@ class Runner:
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
         self._forget_results()
-        arenas = [Arena(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)]
+        arenas = [Arena.open(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)]
         self._inputs, self._outputs = arenas[0], arenas[1] if len(arenas) > 1 else None
-        for fd in fds:
-            os.close(fd)
+        for arena in arenas:
+            arena.close()
         return {"ok": True}
 
     def _construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -142,8 +151,7 @@ class Runner:
         arguments = pickle.loads(base64.b64decode(request["arguments"]))
         kind = getattr(self._module, self._entry)
         check_signature(kind, arguments, f"{self._entry}()")
-        torch.default_generator.manual_seed(request["seed"])
-        model = kind(*arguments)
+        model = self._build(kind, arguments, request["seed"])
         if not isinstance(model, torch.nn.Module):
             raise SignatureMismatch(f"{self._entry} must derive from torch.nn.Module")
         shared = {name: Slot.from_json(slot) for name, slot in request["parameters"].items()}
@@ -153,8 +161,13 @@ class Runner:
             if slot is None or tuple(parameter.shape) != slot.shape:
                 continue
             redrawn += _adopt(parameter, self._inputs.view(slot))
-        self._models[request["key"]] = torch.compile(model) if self._compiled else model
+        mode = self._compiled
+        self._models[request["key"]] = torch.compile(model, mode=mode) if mode else model
         return {"ok": True, "redrawn": redrawn}
+
+    def _build(self, kind: Any, arguments: list[Any], seed: int) -> Any:
+        torch.default_generator.manual_seed(seed)
+        return kind(*arguments)
 
     def _bind(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         assert self._inputs is not None
@@ -174,7 +187,7 @@ class Runner:
         if self._results and len(self._kept) < _MOST_KEPT:
             tensors: list[torch.Tensor] = []
             flatten_result(self._results[0], tensors)
-            self._kept.append([tensor for tensor in tensors if _is_dense(tensor)])
+            self._kept.append([tensor for tensor in tensors if self._is_dense(tensor)])
         self._results.clear()
         self._placed.clear()
 
@@ -200,11 +213,16 @@ class Runner:
         plain = type(result) is torch.Tensor and result.layout is torch.strided
         if plain and result.is_contiguous() and not result.is_conj() and not result.is_neg():
             return result.data_ptr()
+        tensors = self._resolved(result)
+        return [[t.data_ptr(), t.stride()] if self._is_dense(t) else [0, ()] for t in tensors]
+
+    def _resolved(self, result: Any) -> list[torch.Tensor]:
+        """The tensors of a result with their values in memory, which is kept until it was read."""
         tensors: list[torch.Tensor] = []
         flatten_result(result, tensors)
-        tensors = [t.resolve_conj().resolve_neg() if _is_dense(t) else t for t in tensors]
+        tensors = [t.resolve_conj().resolve_neg() if self._is_dense(t) else t for t in tensors]
         self._placed.append(tensors)
-        return [[t.data_ptr(), t.stride()] if _is_dense(t) else [0, ()] for t in tensors]
+        return tensors
 
     def _collect(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         seen = {tensor.data_ptr() for kept in self._kept for tensor in kept}
@@ -229,12 +247,12 @@ class Runner:
         for tensor, described in zip(tensors, slots, strict=False):
             slot = Slot.from_json(described)
             alike = tuple(tensor.shape) == slot.shape and dtype_name(tensor.dtype) == slot.dtype
-            if alike and _is_dense(tensor):
+            if alike and self._is_dense(tensor):
                 self._outputs.view(slot).copy_(tensor)
 
     def _describe(self, tensor: torch.Tensor, seen: set[int]) -> dict[str, Any]:
         assert self._inputs is not None
-        dense = _is_dense(tensor)
+        dense = self._is_dense(tensor)
         address = tensor.data_ptr() if dense else 0
         reused = address in seen and tensor.numel() > 0
         seen.add(address)
@@ -247,9 +265,8 @@ class Runner:
             "reused": reused,
         }
 
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.strided and tensor.device.type == "cpu"
+    def _is_dense(self, tensor: torch.Tensor) -> bool:
+        return tensor.layout == torch.strided and tensor.device.type == self.device
 
 
 def _adopt(parameter: torch.nn.Parameter, values: torch.Tensor) -> bool:
@@ -297,7 +314,7 @@ def describe_error(error: BaseException, operation: str) -> dict[str, str]:
     """What went wrong, in the words of the untrusted process: feedback, never a verdict."""
     if isinstance(error, SignatureMismatch):
         kind = "signature"
-    elif isinstance(error, MemoryError):
+    elif isinstance(error, MemoryError | torch.OutOfMemoryError):
         kind = "memory"
     else:
         kind = "exception"
@@ -307,8 +324,8 @@ def describe_error(error: BaseException, operation: str) -> dict[str, str]:
     return {
         "kind": kind,
         "operation": operation,
-        "message": f"{type(error).__name__}: {_text(error)}"[:_TRACEBACK_LIMIT],
-        "traceback": "".join(lines)[-_TRACEBACK_LIMIT:],
+        "message": f"{type(error).__name__}: {_text(error)}"[:LONGEST_TRACEBACK],
+        "traceback": "".join(lines)[-LONGEST_TRACEBACK:],
     }
 
 

@@ -41,8 +41,9 @@ _WATCH_SECONDS = 0.02
 _SETUP_FAILED = 97
 _NOT_RUN = 127  # as shells have it
 
-Run = Callable[[Channel], None]
-"""What a child does that is not to become a program: serve the judge until it hangs up."""
+Run = Callable[[Channel, bool], None]
+"""What a child does that is not to become a program: serve the judge until it hangs up, on the CPU
+or (if true) on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def _run_child(job: Job, run: Run, entered: Report, channel_fd: int, log_fd: int
     # Fatal signals leave the Python stack in the log: the line of forward that crashed.
     faulthandler.enable(file=2)
     try:
-        run(channel)
+        run(channel, job.policy.gpu)
     except WireClosed:
         os._exit(0)
     os._exit(1)

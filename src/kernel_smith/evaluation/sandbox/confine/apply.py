@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from kernel_smith.evaluation.sandbox.confine import (
     descriptors,
+    devices,
     environment,
     kernel,
     landlock,
@@ -38,7 +39,7 @@ def confine(policy: Policy, *, keep_fds: Collection[int]) -> Report:
     _separate(ledger, policy)
     environment.scrub(ledger, policy.scratch)
     identity = privileges.choose_identity()
-    mounts.mount_all(ledger, policy.scratch, policy.scratch_bytes, identity)
+    mounts.mount_all(ledger, policy.scratch, policy.scratch_bytes, identity, gpu=policy.gpu)
     warden = namespaces.warden_descriptor()
     descriptors.close_others({*keep_fds} if warden is None else {*keep_fds, warden})
     limits.limit(ledger, policy, identity)
@@ -49,8 +50,9 @@ def confine(policy: Policy, *, keep_fds: Collection[int]) -> Report:
         scratch=policy.scratch,
         readable=policy.readable,
         listable=readable.listable(policy.readable),
+        devices=devices.nodes() if policy.gpu else (),
     )
-    seccomp.install(ledger, allow_exec=policy.allow_exec)
+    seccomp.install(ledger, allow_exec=policy.allow_exec, gpu=policy.gpu)
     return ledger.report()
 
 

@@ -12,7 +12,7 @@ from kernel_smith.evaluation.sandbox.confine.report import Ledger, Unavailable
 
 FEATURE = "scrubbed environment"
 
-_KEPT = frozenset({"PATH", "LANG", "TZ"})
+_KEPT = frozenset({"PATH", "LANG", "TZ", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
 _KEPT_PREFIXES = ("LC_", "OMP_", "GOMP_", "MKL_", "KMP_")
 _FOLDERS = (
     *("HOME", "TMPDIR", "XDG_CACHE_HOME"),

@@ -31,6 +31,7 @@ _FILE_RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _RIGHTS_OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _MAY_READ = _EXECUTE | _READ_FILE | _READ_DIR
 _MAY_WRITE_TO_DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
+_MAY_COMPUTE = _MAY_WRITE_TO_DEVICE | _IOCTL_DEV
 _MAY_USE_SCRATCH = (
     *(_WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR),
     *(_MAKE_REG, _MAKE_FIFO, _MAKE_SYM, _REFER, _TRUNCATE),
@@ -59,14 +60,24 @@ def abi() -> int:
 
 
 def restrict(
-    ledger: Ledger, *, scratch: Path, readable: Iterable[Path], listable: Iterable[Path]
+    ledger: Ledger,
+    *,
+    scratch: Path,
+    readable: Iterable[Path],
+    listable: Iterable[Path],
+    devices: Iterable[Path] = (),
 ) -> None:
     """Restrict this thread and all that it starts, for ever. Needs no-new-privileges.
 
-    In `listable` folders names may be listed, while their files stay closed.
+    In `listable` folders names may be listed, while their files stay closed. `devices` are those of
+    GPUs, whose driver writes to files of its own process in /proc, too.
     """
     version = abi()
+    devices = tuple(devices)
     rights = _rights_by_path(version, scratch, readable, listable)
+    rights += [(node, _MAY_COMPUTE & _file_rights(version)) for node in devices]
+    if devices:
+        rights.append((Path("/proc"), (_WRITE_FILE | _TRUNCATE) & _file_rights(version)))
     if not ledger.attempt(
         FILES,
         lambda: _enforce(version, rights),

@@ -29,7 +29,9 @@ _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_RDONLY = 1
 
 
-def mount_all(ledger: Ledger, scratch: Path, scratch_bytes: int, owner: Identity) -> None:
+def mount_all(
+    ledger: Ledger, scratch: Path, scratch_bytes: int, owner: Identity, *, gpu: bool
+) -> None:
     """Lay out the file systems and go to the scratch folder."""
     bounded = ledger.attempt(
         SCRATCH,
@@ -48,17 +50,21 @@ def mount_all(ledger: Ledger, scratch: Path, scratch_bytes: int, owner: Identity
         otherwise="attributes of files that the user owns can be changed anywhere, "
         "and names of other processes can be read",
     ):
-        _tighten(ledger, scratch, bounded)
+        _tighten(ledger, scratch, bounded, gpu=gpu)
     os.chdir(scratch)
 
 
-def _tighten(ledger: Ledger, scratch: Path, bounded: bool) -> None:
+def _tighten(ledger: Ledger, scratch: Path, bounded: bool, *, gpu: bool) -> None:
     ledger.attempt(
         READ_ONLY,
         lambda: _make_read_only(scratch, bounded),
         otherwise="attributes of files that the user owns can be changed anywhere",
     )
-    ledger.attempt(PROC, _mount_proc, otherwise="names of other processes can be read")
+    ledger.attempt(
+        PROC,
+        lambda: _mount_proc(writable=gpu),
+        otherwise="names of other processes can be read",
+    )
 
 
 def _mount_scratch(scratch: Path, size: int, owner: Identity) -> None:
@@ -83,10 +89,11 @@ def _make_read_only(scratch: Path, bounded: bool) -> None:
     _set_attributes(scratch, 0, switch_off=_ATTR_RDONLY)
 
 
-def _mount_proc() -> None:
+def _mount_proc(*, writable: bool) -> None:
+    """The driver of a GPU writes to files of its own process there."""
     _require_namespace(namespaces.PID)
-    flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
-    _mount("proc", Path("/proc"), "proc", flags)
+    flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+    _mount("proc", Path("/proc"), "proc", flags if writable else flags | _MS_RDONLY)
 
 
 def _require_namespace(feature: str) -> None:

@@ -28,3 +28,5 @@ class Policy:
     open_files: int = 256
     allow_exec: bool = False
     """May it fork and execute programs? A compiler must; a candidate must not."""
+    gpu: bool = False
+    """May it use NVIDIA devices?"""

@@ -46,6 +46,7 @@ _AUDIT_ARCHITECTURE: dict[Architecture, int] = {"x86_64": 0xC000_003E, "aarch64"
 
 _PROCESSES = ("fork", "vfork", "execve", "execveat")
 _NETWORK = ("socket", "connect", "bind", "listen", "accept", "accept4")
+_NEEDED_BY_DRIVERS = ("socket", "bind", "listen")
 _ALWAYS_REFUSED = (
     # other processes
     *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "perf_event_open"),
@@ -89,7 +90,7 @@ _SET_MODE_FILTER = 1
 _SPEC_ALLOW = 4
 
 
-def build_program(architecture: Architecture, *, allow_exec: bool) -> Block:
+def build_program(architecture: Architecture, *, allow_exec: bool, gpu: bool = False) -> Block:
     """The filter as instructions: the call's number decides, for a few its arguments too."""
     known = numbers(architecture)
     program = load(ARCHITECTURE)
@@ -97,27 +98,30 @@ def build_program(architecture: Architecture, *, allow_exec: bool) -> Block:
     program += load(NUMBER)
     # Covers x32 too, whose numbers have bit 30 set.
     program += when(GREATER, NEWEST_KNOWN, give(refuse(errno.ENOSYS)))
-    for name, block in _dependent_on_arguments(allow_exec).items():
+    for name, block in _dependent_on_arguments(allow_exec, gpu).items():
         program += when(EQUAL, known[name], block)
-    for name, verdict in _verdicts(allow_exec).items():
+    for name, verdict in _verdicts(allow_exec, gpu).items():
         if name in known:
             program += when(EQUAL, known[name], give(verdict))
     return program + give(ALLOW)
 
 
-def install(ledger: Ledger, *, allow_exec: bool) -> None:
+def install(ledger: Ledger, *, allow_exec: bool, gpu: bool) -> None:
     """Filter this thread and all that it starts, for ever. Needs no-new-privileges."""
     ledger.attempt(
         FEATURE,
-        lambda: _install(allow_exec),
+        lambda: _install(allow_exec, gpu),
         otherwise="forking, executing programs, tracing and administrative system calls "
         "are bounded by namespaces and privileges alone",
     )
 
 
-def _verdicts(allow_exec: bool) -> dict[str, int]:
+def _verdicts(allow_exec: bool, gpu: bool) -> dict[str, int]:
     verdicts = dict.fromkeys(_ALWAYS_REFUSED, refuse(errno.EPERM))
     verdicts |= dict.fromkeys(_NETWORK, refuse(errno.EACCES))
+    if gpu:
+        for name in _NEEDED_BY_DRIVERS:
+            del verdicts[name]
     if not allow_exec:
         verdicts |= dict.fromkeys(_PROCESSES, refuse(errno.EPERM))
     # Its flags are in memory, where a filter cannot look; the C library falls back to clone.
@@ -127,10 +131,11 @@ def _verdicts(allow_exec: bool) -> dict[str, int]:
     return verdicts
 
 
-def _dependent_on_arguments(allow_exec: bool) -> dict[str, Block]:
-    return {
+def _dependent_on_arguments(allow_exec: bool, gpu: bool) -> dict[str, Block]:
+    # Drivers of GPUs listen on a socket that nobody can connect to, and share memory with nobody.
+    special = {"socket": _local_socket()} if gpu else {"mmap": _mmap()}
+    return special | {
         "clone": _clone(allow_exec),
-        "mmap": _mmap(),
         "prctl": _refuse_values(0, _REFUSED_PRCTL.values()),
         "ioctl": _refuse_values(1, _TERMINAL_INJECTION.values()),
         "prlimit64": _prlimit(),
@@ -160,6 +165,10 @@ def _prlimit() -> Block:
     return block + give(ALLOW)
 
 
+def _local_socket() -> Block:
+    return load_argument(0) + when(EQUAL, _AF_UNIX, give(ALLOW)) + give(refuse(errno.EACCES))
+
+
 def _socketpair() -> Block:
     """Connected pairs only: a datagram socket could still address any other socket."""
     block = load_argument(0) + unless(EQUAL, _AF_UNIX, give(refuse(errno.EACCES)))
@@ -175,10 +184,10 @@ def _refuse_values(argument: int, values: Iterable[int]) -> Block:
     return block + give(ALLOW)
 
 
-def _install(allow_exec: bool) -> None:
+def _install(allow_exec: bool, gpu: bool) -> None:
     if _MACHINE is None:
         raise Unavailable("this architecture is not supported")
-    code = _CODE[allow_exec]
+    code = _CODE[allow_exec, gpu]
     instructions = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(instructions))
     try:
@@ -194,7 +203,11 @@ def _install(allow_exec: bool) -> None:
 _MACHINE = architecture()
 # Assembled on import, so that no confined process has to.
 _CODE = (
-    {allow: assemble(build_program(_MACHINE, allow_exec=allow)) for allow in (False, True)}
+    {
+        (allow, gpu): assemble(build_program(_MACHINE, allow_exec=allow, gpu=gpu))
+        for allow in (False, True)
+        for gpu in (False, True)
+    }
     if _MACHINE
     else {}
 )

@@ -1,0 +1,248 @@
+"""How many tasks the framework's compiler can seed, and what a seed costs against torch.compile.
+
+Each task of a suite becomes a seed; the seed is loaded from its text alone, compared with the
+reference on every workload, and timed against torch.compile in turns on the same inputs (on a GPU
+by events around graph replays, elsewhere by wall time). Seeds are made by several processes, timing
+is done by this one. A ratio above 1 means that the seed is faster.
+
+    python benchmarks/seeds.py --json results.json [--device cuda] [--workers 6] [--minutes 5]
+
+Tasks that are in the results already are left alone, so an interrupted run can be continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import torch
+from common import describe_machine
+
+from kernel_smith.errors import UserError
+from kernel_smith.proposers.seed.inside.build import build_seed
+from kernel_smith.proposers.seed.inside.check import difference
+from kernel_smith.proposers.seed.inside.task_module import load_task
+from kernel_smith.records import Task, Workload
+from kernel_smith.tasks import builtin_tasks
+
+ROUNDS = 9
+ROUND_SECONDS = 0.004
+
+
+def make(task: Task, device: str) -> dict[str, Any]:
+    """One task's seed, or why there is none. Runs in a worker; must never raise."""
+    torch.set_num_threads(1)
+    began = time.perf_counter()
+    row: dict[str, Any] = {"task": task.name}
+    try:
+        names = [workload.name for workload in task.workloads]
+        seed = build_seed(task, device, names, lambda what: None)
+        row |= {"kernels": seed.kernels, "library_calls": seed.library_calls}
+        row |= {"notes": seed.notes, "source": seed.source}
+    except UserError as error:
+        row["refused"] = error.what
+    except BaseException as error:
+        row["failed"] = f"{type(error).__name__}: {error}"[:500]
+    if device == "cuda" and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    torch._dynamo.reset()
+    return row | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def load_seed(source: str, folder: Path, name: str) -> Any:
+    """The class from the text alone; Triton reads kernels from their file."""
+    path = folder / f"{name}_seed.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.ModelNew
+
+
+def try_workload(model_new: Any, task: Task, workload: Workload, device: str) -> dict[str, Any]:
+    """Compare one workload and time it; the result is a ratio or what is wrong."""
+    author = load_task(task)
+    with torch.device(device), torch.no_grad():
+        torch.manual_seed(1)
+        reference = author.make_model(workload)
+        seed = model_new(*author.init_inputs(workload))
+        seed.load_state_dict(reference.state_dict())
+        inputs = author.make_inputs(workload)
+        problem = difference(seed(*inputs), reference(*inputs))
+        if problem:
+            return {"mismatch": problem}
+        torch._dynamo.reset()
+        compiled = torch.compile(reference)
+        times = compare_times(lambda: compiled(*inputs), lambda: seed(*inputs), device)
+    return {"compile_us": times[0], "seed_us": times[1], "ratio": times[0] / times[1]}
+
+
+def compare_times(first: Any, second: Any, device: str) -> tuple[float, float]:
+    """Microseconds per call of each; the two take turns."""
+    one, other = (prepare(call, device) for call in (first, second))
+    pairs = [(one(), other()) for _ in range(ROUNDS)]
+    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def prepare(call: Any, device: str) -> Any:
+    """A function that measures a call. On a GPU the call is recorded once and replayed."""
+    for _ in range(3):
+        call()
+    if device == "cpu":
+        return lambda: wall_time(call)
+    torch.cuda.synchronize()
+    try:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call()
+        replay = graph.replay
+    except RuntimeError:
+        torch.cuda.synchronize()
+        replay = call  # what synchronises cannot be recorded
+    replay()
+    return lambda: event_time(replay)
+
+
+def repeats(seconds: float) -> int:
+    return max(1, min(1000, math.ceil(ROUND_SECONDS / max(seconds, 1e-7))))
+
+
+def wall_time(call: Any) -> float:
+    begin = time.perf_counter()
+    call()
+    count = repeats(time.perf_counter() - begin)
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - begin) / count * 1e6
+
+
+def event_time(replay: Any) -> float:
+    count = repeats(between_events(replay, 1) / 1e6)
+    return between_events(replay, count)
+
+
+def between_events(replay: Any, count: int) -> float:
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        replay()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e3 / count
+
+
+def judge_row(row: dict[str, Any], task: Task, device: str, folder: Path) -> None:
+    """Add the comparison and the times of every workload to a row."""
+    if "source" not in row:
+        return
+    row["workloads"] = {}
+    try:
+        model_new = load_seed(row["source"], folder, task.name)
+        for workload in task.workloads:
+            row["workloads"][workload.name] = try_workload(model_new, task, workload, device)
+            if device == "cuda":
+                torch.cuda.empty_cache()
+    except Exception as error:
+        row["failed"] = f"{type(error).__name__}: {error}"[:500]
+    results = row["workloads"].values()
+    ratios = [one["ratio"] for one in results if "ratio" in one]
+    if ratios and len(ratios) == len(task.workloads):
+        row["ratio"] = math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def verdict(row: dict[str, Any]) -> str:
+    if "refused" in row:
+        return row["refused"].replace("no seed:", "refused:")
+    if "failed" in row:
+        return f"failed: {row['failed'].splitlines()[0][:160]}"
+    wrong = {name: one["mismatch"] for name, one in row["workloads"].items() if "mismatch" in one}
+    if wrong:
+        return f"mismatch: {wrong}"
+    library = f", library: {', '.join(row['library_calls'])}" if row["library_calls"] else ""
+    return f"converted, {row['kernels']} kernels, ratio {row['ratio']:.2f}{library}"
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
+    mean = math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
+    return {
+        "tasks": len(rows),
+        "converted": len(ratios),
+        "refused": sum("refused" in row for row in rows),
+        "geometric_mean_ratio": mean,
+    }
+
+
+def save(path: Path, rows: list[dict[str, Any]], device: str) -> None:
+    """Replace the file at once: an interrupted run leaves the one before."""
+    kept = [{key: row[key] for key in row if key != "source"} for row in rows]
+    machine: dict[str, Any] = {**describe_machine(), "device": device}
+    if device == "cuda":
+        machine["gpu"] = torch.cuda.get_device_name()
+    text = json.dumps({"machine": machine, "summary": summary(rows), "rows": kept}, indent=2)
+    partial = path.with_suffix(".partial")
+    partial.write_text(text + "\n")
+    partial.replace(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--json", type=Path, required=True, help="the results, also to go on from")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default=None)
+    parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--minutes", type=float, default=10.0, help="start no task after that")
+    parser.add_argument("--task", action="append", help="only this task; may be repeated")
+    chosen = parser.parse_args()
+    device = chosen.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        sys.exit("error: no GPU here\nhint: run the CPU suite with --device cpu")
+    deadline = time.monotonic() + 60 * chosen.minutes
+    rows = json.loads(chosen.json.read_text())["rows"] if chosen.json.exists() else []
+    done = {row["task"] for row in rows}
+    tasks = {task.name: task for task in builtin_tasks("gpu" if device == "cuda" else "cpu")}
+    wanted = [t for n, t in tasks.items() if n not in done and n in (chosen.task or tasks)]
+    # Forking would copy a process that may have used the GPU.
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        pool = ProcessPoolExecutor(chosen.workers, mp_context=context)
+        futures: dict[Future[dict[str, Any]], Task] = {
+            pool.submit(make, task, device): task for task in wanted
+        }
+        try:
+            for future in as_completed(futures, timeout=max(0.0, deadline - time.monotonic())):
+                row = result_of(future, futures[future])
+                judge_row(row, futures[future], device, Path(folder))
+                rows.append(row)
+                print(f"{row['task']:32} {verdict(row)}", flush=True)
+                save(chosen.json, rows, device)
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+        except TimeoutError:
+            print("out of time; run the same command again for the other tasks", flush=True)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    print(json.dumps(summary(rows), indent=2), flush=True)
+
+
+def result_of(future: Future[dict[str, Any]], task: Task) -> dict[str, Any]:
+    """What a worker found; one that died takes only its own task with it."""
+    try:
+        return future.result()
+    except Exception as error:
+        return {"task": task.name, "failed": f"the worker died: {error!r}"[:500]}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""`kernel-smith seed`: the framework compiler's own answer to a task, as a candidate file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.seed import Seed, make_seed
+from kernel_smith.tasks import find_task
+
+_DEVICES = ("cpu", "cuda")
+
+
+def seed(
+    task: Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")],
+    device: Annotated[str, typer.Option(help="What to compile for: cpu or cuda.")] = "cpu",
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(help="Only for this workload; default: all. May be repeated."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Write what torch.compile makes of a task as a readable candidate.
+
+    Your task file is executed. Shapes are burnt in: the seed serves the workloads it was made for.
+    """
+    found = find_task(task)
+    if device not in _DEVICES:
+        raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
+    with progress(quiet) as report:
+        made = make_seed(found, device, workload, report)
+    path = output or Path(f"{found.name}_seed_{made.backend}.py")
+    try:
+        path.write_text(made.source, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
+        ) from None
+    if json:
+        print_json({"path": str(path), **made.model_dump(mode="json")})
+        return
+    _print(made, path)
+    command = ["kernel-smith", "evaluate", task, str(path), "--backend", made.backend]
+    print_next(shlex.join(command), "is it right, and how fast?")
+
+
+def _print(made: Seed, path: Path) -> None:
+    plural = "" if made.kernels == 1 else "s"
+    workloads = ", ".join(made.workloads)
+    what = f"{made.kernels} kernel{plural} for workloads {workloads}, by torch {made.torch}"
+    console.print(f"{path}", style="bold", markup=False)
+    console.print(f"  {what}", markup=False)
+    if made.library_calls:
+        console.print(f"  left to the library: {', '.join(made.library_calls)}", markup=False)
+    for note in made.notes:
+        console.print(f"  note: {note}", markup=False)

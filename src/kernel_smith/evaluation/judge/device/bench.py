@@ -1,0 +1,89 @@
+"""A task made ready on a GPU: its sets and its baseline processes are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.child import Child
+from kernel_smith.evaluation.judge.device.foundry import Foundry
+from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
+from kernel_smith.evaluation.judge.device.quiet import Quiet
+from kernel_smith.evaluation.judge.device.work import Work, count_work
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.participant import Batch, Participant
+from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.records import Limits, Precision, Task, Workload
+
+_EMPTY_BATCHES = 5
+
+
+class DeviceBench(Bench):
+    device = "cuda"
+    arena_bytes = 2 << 30
+
+    def __init__(
+        self, task: Task, nursery: Nursery, place: Place, seeds: int, quiet: Quiet
+    ) -> None:
+        super().__init__(task, nursery, place, seeds)
+        self.quiet = quiet
+        self._foundry = Foundry(nursery, place, Limits())
+        self._work: dict[str, Work] = {}
+
+    @property
+    def tf32(self) -> bool:
+        """Whoever may use coarse arithmetic may use it in the library, too; else nobody may."""
+        return self.task.precision is not Precision.STRICT
+
+    def work(self, workload: Workload) -> Work:
+        """What a call must move and compute."""
+        if workload.name not in self._work:
+            inputs = self.prepare(workload).stock.author.inputs
+            self._work[workload.name] = count_work(self.reference, workload, inputs)
+        return self._work[workload.name]
+
+    def renew_reference(self) -> None:
+        """Not needed: how fast a GPU is does not depend on the age of the process that asks."""
+
+    def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
+        assert isinstance(participant, DeviceParticipant)
+        return empty_seconds(participant, self.quiet)
+
+    def _seconds_per_call(self, participant: Participant, batch: Batch, round_trip: float) -> float:
+        """On the device, without the time that launching takes, where that can be told."""
+        assert isinstance(participant, DeviceParticipant)
+        if participant.capture() is not None:
+            return super()._seconds_per_call(participant, batch, round_trip)
+        participant.replay()
+        return super()._seconds_per_call(participant, participant.replay(), round_trip)
+
+    def _load(self, participant: Participant, compiled: str | None) -> None:
+        participant.load(
+            self.task.source,
+            "task.py",
+            "Model",
+            len(self.place.timed),
+            compiled=compiled,
+            tf32=self.tf32,
+            confined=compiled is None,
+            disarmed=False,
+        )
+
+    def _provide(self, need: Any) -> dict[str, Any]:
+        return self._foundry.provide(need)
+
+    def _participant(self, name: str, child: Child, limits: Limits) -> Participant:
+        return DeviceParticipant(name, child, limits)
+
+    def close(self) -> None:
+        super().close()
+        self._foundry.close()
+
+
+def empty_seconds(participant: DeviceParticipant, quiet: Quiet) -> float:
+    """The cost of asking, as it is within a measurement: with a cold device."""
+    walls = []
+    for _ in range(_EMPTY_BATCHES):
+        quiet.make_cold()
+        walls.append(participant.run_nothing())
+    return sorted(walls)[_EMPTY_BATCHES // 4]

@@ -1,0 +1,104 @@
+"""A participant whose calls run on a GPU: plainly, or as the replay of a captured graph."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from kernel_smith.evaluation.judge.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.judge.device.room import DeviceRoom
+from kernel_smith.evaluation.judge.participant import Batch, Participant, Watcher, Windows
+from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.records import Limits
+
+_CONTEXT_SECONDS = 60.0
+
+
+class DeviceParticipant(Participant):
+    def __init__(self, name: str, child: Child, limits: Limits) -> None:
+        self._device_room = DeviceRoom()
+        super().__init__(name, child, limits, self._device_room)
+        self._captured: Batch | None = None
+
+    def observe(self, cores: Collection[int]) -> None:
+        """Samples of the processor would say nothing about kernels on a GPU."""
+        self.child.ready()
+
+    def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
+        missing = self.child.ask("device", _CONTEXT_SECONDS).get("missing")
+        if missing:
+            raise Interrupted(f"a child process got no device: {missing}")
+        super().load(source, name, entry, threads, **manner)
+
+    def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
+        self._captured = None
+        super().bind(sets, check_signature)
+
+    def rewrite(self, sets: Sequence[InputSet]) -> None:
+        if self._captured is not None:
+            self._device_room.poison_results(self._output_slots)
+        super().rewrite(sets)
+
+    def capture(self) -> str | None:
+        """Have the bound calls captured as one graph; if the process refuses, its reason."""
+        count = len(self._bound)
+        answer = self.child.ask("capture", self.limits.call_seconds * count)
+        if "refused" in answer:
+            return str(answer["refused"])
+        self._learn_places(answer.get("at"), count)
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
+        self._captured = self._described(gathered, count, Windows(0.0, 0.0, 0.0, 0.0))
+        return None
+
+    def replay(self) -> Batch:
+        """Time one replay of the captured calls, and fetch the outputs."""
+        assert self._captured is not None
+        wall, cpu, _ = self._go("replay", len(self._bound))
+        idle, self._idle_cpu = self._idle_cpu, 0.0
+        seen = self._captured
+        windows = Windows(run_wall=wall, run_cpu=cpu, service_cpu=0.0, idle_cpu=idle)
+        return Batch(seen.calls, windows, seen.first, seen.odd, 0.0)
+
+    def run_nothing(self) -> float:
+        """Wall seconds of asking for a graph with next to nothing in it."""
+        return self._go("nothing", 0)[0]
+
+    def profile(self) -> list[dict[str, Any]]:
+        """The kernels that the bound calls launch, in the process's own words."""
+        answer = self.child.ask("profile", self.limits.load_seconds + self.limits.call_seconds)
+        found = answer.get("kernels")
+        if not isinstance(found, list):
+            raise ChildFailed("protocol", "malformed list of kernels")
+        return found
+
+    def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
+        wall, cpu, answer = self._go("plain", count)
+        if count:
+            self._learn_places(answer.get("at"), count)
+            with self.child.stopped():
+                self.fetch()
+        return wall, cpu
+
+    def _go(self, how: str, count: int) -> tuple[float, float, dict[str, Any]]:
+        nonce = os.urandom(8).hex()
+        timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
+        before_cpu = self._note_idle()
+        before = time.perf_counter()
+        self.child.post("go", calls=count, nonce=nonce, places=True, how=how)
+        answer = self.child.answer("go", timeout)
+        wall = time.perf_counter() - before
+        if answer.get("done") != nonce:
+            self.child.kill()
+            raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
+        with self.child.stopped():
+            self._last_cpu = self.child.cpu_seconds()
+            if how == "replay":
+                self.fetch()
+        self.calling_seconds += wall
+        return wall, self._last_cpu - before_cpu, answer
+
+    def _learn_places(self, reported: Any, count: int) -> None:
+        self.room.understand(reported, count, self._strides)
+        self._device_room.meet_chunks(self.child, self.limits.load_seconds)

@@ -1,0 +1,172 @@
+"""Device memory that two processes share, by the C functions of CUDA's virtual memory interface.
+
+One process creates a piece and exports it as a file descriptor, the other opens that. In contrast
+to CUDA IPC this works between processes of different users, which judge and candidate are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from ctypes import byref, c_int, c_size_t, c_ubyte, c_uint64, c_ushort, c_void_p
+from typing import Any
+
+import torch
+
+from kernel_smith.evaluation.sandbox.arena import Arena
+
+_PINNED, _ON_DEVICE, _AS_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
+
+
+class DeviceError(RuntimeError):
+    """A function of the CUDA driver failed."""
+
+
+class _Location(ctypes.Structure):
+    _fields_ = [("kind", c_int), ("number", c_int)]
+
+
+class _Flags(ctypes.Structure):
+    _fields_ = [
+        ("compression", c_ubyte),
+        ("rdma", c_ubyte),
+        ("usage", c_ushort),
+        ("reserved", c_ubyte * 4),
+    ]
+
+
+class _Properties(ctypes.Structure):
+    _fields_ = [
+        ("kind", c_int),
+        ("handles", c_int),
+        ("location", _Location),
+        ("windows", c_void_p),
+        ("flags", _Flags),
+    ]
+
+
+class _Access(ctypes.Structure):
+    _fields_ = [("location", _Location), ("rights", c_int)]
+
+
+class _Described:
+    """Memory at an address, as libraries that know CUDA take it over without a copy."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+class DeviceMemory:
+    """A piece of device memory, mapped into this process."""
+
+    def __init__(self, handle: int, size: int) -> None:
+        self.size = size
+        self._handle = handle
+        self.address = _map(handle, size)
+        self.content = torch.as_tensor(_Described(self.address, size), device="cuda")
+
+    @classmethod
+    def create(cls, size: int) -> DeviceMemory:
+        size = -(-max(size, 1) // granularity()) * granularity()
+        handle = c_uint64()
+        _call("cuMemCreate", byref(handle), c_size_t(size), byref(_properties()), c_uint64(0))
+        return cls(handle.value, size)
+
+    @classmethod
+    def open(cls, fd: int, size: int) -> DeviceMemory:
+        """Open what another process exported, and close the descriptor."""
+        handle = c_uint64()
+        try:
+            _call("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), _AS_DESCRIPTOR)
+        finally:
+            os.close(fd)
+        return cls(handle.value, size)
+
+    def export(self) -> int:
+        """A descriptor for another process; the caller closes it."""
+        fd = c_int()
+        handle = c_uint64(self._handle)
+        _call("cuMemExportToShareableHandle", byref(fd), handle, _AS_DESCRIPTOR, c_uint64(0))
+        return fd.value
+
+    def contains(self, address: int) -> bool:
+        return self.address <= address < self.address + self.size
+
+    def close(self) -> None:
+        """Unmap it. Nobody may use a view of it from now on."""
+        if self._handle:
+            torch.cuda.synchronize()
+            _call("cuMemUnmap", c_uint64(self.address), c_size_t(self.size))
+            _call("cuMemAddressFree", c_uint64(self.address), c_size_t(self.size))
+            _call("cuMemRelease", c_uint64(self._handle))
+            self._handle = 0
+
+
+class DeviceArena(Arena):
+    """An arena in device memory."""
+
+    def __init__(self, memory: DeviceMemory, fd: int = -1) -> None:
+        super().__init__(memory.content, fd)
+        self._memory = memory
+
+    @classmethod
+    def open(cls, fd: int, size: int) -> DeviceArena:
+        return cls(DeviceMemory.open(fd, size))
+
+    @classmethod
+    def create(cls, size: int) -> DeviceArena:
+        memory = DeviceMemory.create(size)
+        return cls(memory, memory.export())
+
+    def close(self) -> None:
+        super().close()
+        self._memory.close()
+
+
+@functools.cache
+def granularity() -> int:
+    """Sizes are multiples of this."""
+    found = c_size_t()
+    _call("cuMemGetAllocationGranularity", byref(found), byref(_properties()), 0)
+    return found.value
+
+
+def forget_persisting_lines() -> None:
+    """Give the whole L2 cache back to ordinary use, whoever reserved parts of it."""
+    _call("cuCtxResetPersistingL2Cache")
+
+
+def _properties() -> _Properties:
+    here = _Location(_ON_DEVICE, torch.cuda.current_device())
+    return _Properties(_PINNED, _AS_DESCRIPTOR, here, None, _Flags())
+
+
+def _map(handle: int, size: int) -> int:
+    address, nothing = c_uint64(), c_uint64(0)
+    _call("cuMemAddressReserve", byref(address), c_size_t(size), c_size_t(0), nothing, nothing)
+    _call("cuMemMap", address, c_size_t(size), c_size_t(0), c_uint64(handle), nothing)
+    access = _Access(_Location(_ON_DEVICE, torch.cuda.current_device()), _READ_WRITE)
+    _call("cuMemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
+    return address.value
+
+
+def _call(name: str, *arguments: Any) -> None:
+    code = getattr(_driver(), name)(*arguments)
+    if code:
+        text = ctypes.c_char_p()
+        _driver().cuGetErrorString(code, byref(text))
+        raise DeviceError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    """The driver's library; a context of this process must exist, which torch has made."""
+    torch.zeros(1, device="cuda")
+    return ctypes.CDLL("libcuda.so.1")

@@ -1,0 +1,163 @@
+"""The loop inside a timed process whose kernels run on a GPU.
+
+Calls are timed in two ways. *Plain* calls run forward once per input set, as on the CPU. A *replay*
+launches all of them at once, as a CUDA graph that was captured beforehand over the same memory:
+then no time is spent in Python, and none of its code runs while the clock does.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
+from kernel_smith.evaluation.sandbox.kernel_events import kernel_events
+from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
+from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner
+from kernel_smith.evaluation.sandbox.triton_tools import ask_for_compilers, disarm_kernels
+from kernel_smith.evaluation.sandbox.wire import Channel
+
+
+class DeviceRunner(Runner):
+    device = "cuda"
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._nothing: torch.cuda.CUDAGraph | None = None
+        self._events: tuple[torch.cuda.Event, torch.cuda.Event] | None = None
+        self._no_device: Exception | None = None
+        self._memory: ResultMemory | None = None
+        try:
+            self._prepare()
+        except Exception as error:
+            self._no_device = error
+
+    def _prepare(self) -> None:
+        """While the judge does other things: a context takes half a second."""
+        self._tiny = torch.zeros(1, device=self.device)
+        self._memory = ResultMemory()
+        self._nothing = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._nothing):
+            self._tiny.zero_()
+        event = partial(torch.cuda.Event, enable_timing=True)
+        self._events = (event(), event())
+
+    def _handlers(self) -> dict[str, Handler]:
+        return super()._handlers() | {
+            "device": self._device,
+            "capture": self._capture,
+            "chunks": self._chunks,
+            "profile": self._profile,
+        }
+
+    def _device(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Asked first, before any code of the candidate's has run."""
+        return {"missing": None if self._no_device is None else str(self._no_device)}
+
+    def _load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        allow_tf32 = request["tf32"]
+        torch.backends.cuda.matmul.allow_tf32 = allow_tf32
+        torch.backends.cudnn.allow_tf32 = allow_tf32
+        if request["confined"]:
+            ask_for_compilers(self._ask_for_object)
+        if request["disarmed"]:
+            disarm_kernels()
+        return super()._load(request, fds)
+
+    def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._arguments.clear()
+        self._forget_results()
+        if self._inputs is not None:
+            self._inputs.close()
+        self._inputs = DeviceArena.open(fds[0], request["sizes"][0])
+        return {"ok": True}
+
+    def _build(self, kind: Any, arguments: list[Any], seed: int) -> Any:
+        torch.cuda.default_generators[torch.cuda.current_device()].manual_seed(seed)
+        with torch.device(self.device):
+            model = super()._build(kind, arguments, seed)
+        return model.to(self.device) if isinstance(model, torch.nn.Module) else model
+
+    def _bind(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._graph = None
+        return super()._bind(request, fds)
+
+    def _capture(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Record the bound calls, without running them; answered with why, if that is refused."""
+        assert self._memory is not None and self._model is not None
+        self._forget_results()
+        graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
+        try:
+            with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
+                for arguments in self._arguments:
+                    self._results.append(self._model(*arguments))
+        except Exception as error:
+            self._results.clear()
+            return {"refused": f"{type(error).__name__}: {error}"[:LONGEST_TRACEBACK]}
+        self._graph = graph
+        return {"at": [self._place(result) for result in self._results]}
+
+    def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        assert self._memory is not None and self._events is not None
+        before, after = self._events
+        before.record()
+        if request["how"] == "replay":
+            assert self._graph is not None
+            self._graph.replay()
+            answer = {"done": request["nonce"]}
+        elif request["how"] == "nothing":
+            assert self._nothing is not None
+            self._nothing.replay()
+            answer = {"done": request["nonce"]}
+        else:
+            with self._memory.in_use():
+                answer = super()._go(request, fds)
+        after.record()
+        torch.cuda.synchronize()
+        return answer
+
+    def _place(self, result: Any) -> Any:
+        """Per tensor: the chunk that it lies in, where in it, and its strides."""
+        assert self._memory is not None
+        if type(result) is torch.Tensor and self._is_dense(result) and not result.is_conj():
+            tensors = [result]
+        else:
+            tensors = self._resolved(result)
+        places: list[Any] = []
+        for tensor in tensors:
+            found = self._memory.locate(tensor.data_ptr()) if self._is_dense(tensor) else None
+            places.append([*(found or (-1, 0)), tensor.stride() if found else ()])
+        return places
+
+    def _collect(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        assert self._events is not None
+        answer = super()._collect(request, fds)
+        calls = max(len(self._results), 1)
+        return answer | {"inner": self._events[0].elapsed_time(self._events[1]) / 1e3 / calls}
+
+    def _chunks(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Hand over the memory that results lie in."""
+        assert self._memory is not None
+        sizes, descriptors = self._memory.announce(request["most"])
+        self._handed_over.extend(descriptors)
+        return {"sizes": sizes}
+
+    def _profile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Which kernels the bound calls launch. Advice: the process may say what it likes."""
+        model = self._model
+        assert model is not None and self._memory is not None
+
+        activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+        with (
+            self._memory.in_use(),
+            torch.no_grad(),
+            profile(activities=activities, acc_events=True) as profiler,
+        ):
+            for arguments in self._arguments:
+                model(*arguments)
+            torch.cuda.synchronize()
+        return {"kernels": kernel_events(profiler)}

@@ -1,0 +1,78 @@
+"""Triton inside a confined process, which may not start the programs that Triton starts.
+
+Triton turns a kernel into PTX by itself, and then runs two programs: ptxas makes machine code of
+it, and a C compiler builds the function that launches it. Here the judge is asked for both. It runs
+them in a sandbox of their own and keeps what they make, by content, where no candidate can write.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+LAUNCHER, MACHINE_CODE = "triton-launcher", "ptx"
+
+Ask = Callable[[str, str, tuple[str, ...]], str]
+"""Dialect, source and flags of something to compile; answered with the path of the product."""
+
+
+def warm_up() -> None:
+    """Do once, in the process that others are forked from, what Triton does at its first use.
+
+    Compiles a kernel, which needs no device: a context here would make forked processes useless.
+    """
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia import driver
+    from triton.compiler import ASTSource
+
+    from kernel_smith.evaluation.sandbox.triton_example import copy_kernel
+
+    driver.library_dirs()
+    types_of = {"source": "*fp32", "target": "*fp32", "count": "i32", "BLOCK": "constexpr"}
+    source = ASTSource(copy_kernel, types_of, {(3,): 128})
+    triton.compile(source, target=GPUTarget("cuda", 90, 32))
+
+
+def ask_for_compilers(ask: Ask) -> None:
+    """Have this process's Triton ask for what it would otherwise start programs for."""
+    from triton import knobs
+    from triton.backends.nvidia import compiler
+
+    def build(name: str, source: str, folder: str, *places: list[str]) -> str:
+        return ask(LAUNCHER, Path(source).read_text(), ())
+
+    def run(command: list[str], *, stderr: IO[str], **options: Any) -> None:
+        assemble(ask, command, stderr)
+
+    knobs.build.impl = build
+    compiler.subprocess = types.SimpleNamespace(
+        run=run,
+        check_output=subprocess.check_output,
+        CalledProcessError=subprocess.CalledProcessError,
+    )
+
+
+def assemble(ask: Ask, command: list[str], log: IO[str]) -> None:
+    """Do what the ptxas command would do: `ptxas FLAGS... SOURCE -o PRODUCT`."""
+    *flags, source, _, product = command[1:]
+    try:
+        made = ask(MACHINE_CODE, Path(source).read_text(), tuple(flags))
+    except Exception as error:
+        # The log is open for reading in this process; the program would have written to it.
+        Path(log.name).write_text(getattr(error, "log", str(error)))
+        raise subprocess.CalledProcessError(1, command) from None
+    shutil.copyfile(made, product)
+    os.chmod(product, 0o600)
+
+
+def disarm_kernels() -> None:
+    """Have every launch of a kernel do nothing."""
+    from triton.runtime.jit import JITFunction
+
+    JITFunction.run = lambda self, *arguments, **options: None

@@ -1,0 +1,1 @@
+"""Proposers: what suggests candidates. Today the framework's compiler (`seed`)."""

@@ -1,0 +1,9 @@
+"""Compiler seeds: the framework compiler's own answer to a task, as a readable candidate.
+
+The text transformations in this folder are pure; `inside` runs torch in a process of its own.
+"""
+
+from kernel_smith.proposers.seed.make import make_seed
+from kernel_smith.proposers.seed.record import Seed
+
+__all__ = ["Seed", "make_seed"]

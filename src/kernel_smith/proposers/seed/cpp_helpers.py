@@ -1,0 +1,243 @@
+"""The C++ that generated kernels take for granted, in small pieces; a seed carries what it uses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_HEADER = """\
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+"""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """`text` is needed where `pattern` occurs; it may use helpers that stand before it."""
+
+    pattern: str
+    text: str
+
+
+_HELPERS = (
+    Helper(
+        r"\b(at::BFloat16|c10::BFloat16|bfloat16)\b",
+        """\
+// A float without its lower half; arithmetic is done on floats.
+struct BFloat16 {
+    uint16_t bits = 0;
+    BFloat16() = default;
+    BFloat16(float value) {
+        uint32_t wide;
+        std::memcpy(&wide, &value, sizeof wide);
+        const bool is_nan = value != value;
+        bits = is_nan ? 0x7fc0 : static_cast<uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+    }
+    operator float() const {
+        const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+        float value;
+        std::memcpy(&value, &wide, sizeof value);
+        return value;
+    }
+};
+namespace at { using ::BFloat16; }
+namespace c10 { using ::BFloat16; }
+using bfloat16 = BFloat16;
+""",
+    ),
+    Helper(
+        r"\b(at::Half|c10::Half|half)\b",
+        """\
+// Stored in 16 bits; arithmetic is done on floats.
+#ifdef __aarch64__
+typedef __fp16 StoredHalf;
+#else
+typedef _Float16 StoredHalf;
+#endif
+struct Half {
+    StoredHalf stored = 0;
+    Half() = default;
+    Half(float value) : stored(static_cast<StoredHalf>(value)) {}
+    operator float() const { return static_cast<float>(stored); }
+};
+namespace at { using ::Half; }
+namespace c10 { using ::Half; }
+using half = Half;
+""",
+    ),
+    Helper(
+        r"\bc10::convert<",
+        """\
+namespace c10 {
+template <typename To, typename From>
+inline To convert(From value) { return static_cast<To>(value); }
+}
+""",
+    ),
+    Helper(
+        r"\bc10::bit_cast<",
+        """\
+namespace c10 {
+template <typename To, typename From>
+inline To bit_cast(const From& from) {
+    To to;
+    static_assert(sizeof to == sizeof from, "sizes differ");
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+}
+""",
+    ),
+    Helper(
+        r"\b(max|min)_propagate_nan\(",
+        """\
+template <typename T>
+inline T max_propagate_nan(T a, T b) { return a != a || a > b ? a : b; }
+template <typename T>
+inline T min_propagate_nan(T a, T b) { return a != a || a < b ? a : b; }
+""",
+    ),
+    Helper(
+        r"\b(div_floor_integer|floor_divide_integral)\(",
+        """\
+namespace c10 {
+template <typename A, typename B>
+inline std::common_type_t<A, B> div_floor_integer(A a, B b) {
+    const auto quotient = a / b;
+    return quotient - (a % b != 0 && (a < 0) != (b < 0));
+}
+}
+template <typename A, typename B>
+inline std::common_type_t<A, B> floor_divide_integral(A a, B b) {
+    return c10::div_floor_integer(a, b);
+}
+""",
+    ),
+    Helper(
+        r"\bmod\(",
+        """\
+template <typename A, typename B>
+inline std::common_type_t<A, B> mod(A a, B b) {
+    if constexpr (std::is_floating_point_v<A>) return std::fmod(a, b);
+    else return a % b;
+}
+""",
+    ),
+    Helper(
+        r"\b[Ww]elford",
+        """\
+// Mean and sum of squared differences, one value or one part at a time.
+template <typename T>
+struct Welford { T mean = 0; T m2 = 0; T weight = 0; };
+template <typename T, uint64_t chunk>
+struct WelfordHelper { WelfordHelper() = default; explicit WelfordHelper(uint64_t) {} };
+template <typename T>
+inline Welford<T> welford_combine(const Welford<T>& a, const Welford<T>& b, bool = false) {
+    const T weight = a.weight + b.weight;
+    if (weight == 0) return a;
+    const T delta = b.mean - a.mean;
+    const T share = b.weight / weight;
+    return {a.mean + delta * share, a.m2 + b.m2 + delta * delta * a.weight * share, weight};
+}
+template <typename T>
+inline Welford<T> welford_combine(const Welford<T>& a, T value) {
+    const T weight = a.weight + 1;
+    const T delta = value - a.mean;
+    const T mean = a.mean + delta / weight;
+    return {mean, a.m2 + delta * (value - mean), weight};
+}
+template <typename T, uint64_t chunk>
+inline Welford<T> welford_combine(const Welford<T>& a, T value, WelfordHelper<T, chunk>*) {
+    return welford_combine(a, value);
+}
+template <typename T, uint64_t chunk>
+inline Welford<T> welford_combine(const Welford<T>& a, WelfordHelper<T, chunk>*) { return a; }
+""",
+    ),
+    Helper(
+        r"\b(CascadeSumHelper|cascade_sum_\w+)\b",
+        """\
+// A sum in chunks, whose sums are added up in turn: rounding errors stay small.
+template <typename T, uint64_t chunk>
+struct CascadeSumHelper {
+    T inner = 0, outer = 0;
+    uint64_t count = 0;
+    CascadeSumHelper() = default;
+    explicit CascadeSumHelper(uint64_t) {}
+};
+template <typename T, uint64_t chunk>
+inline T cascade_sum_combine(T value, CascadeSumHelper<T, chunk>* sum) {
+    sum->inner += value;
+    if (++sum->count == (chunk > 256 ? 256 : chunk)) {
+        sum->outer += sum->inner;
+        sum->inner = 0;
+        sum->count = 0;
+    }
+    return sum->inner;
+}
+template <typename T, uint64_t chunk>
+inline T cascade_sum_final(CascadeSumHelper<T, chunk>* sum) { return sum->outer + sum->inner; }
+""",
+    ),
+    Helper(
+        r"\b(IndexValue|arg(max|min)_combine)\b",
+        """\
+template <typename T>
+struct IndexValue {
+    int64_t index = 0;
+    T value{};
+    IndexValue() = default;
+    IndexValue(int64_t at, T what) : index(at), value(what) {}
+};
+// The first of equal values wins, and a NaN wins over numbers.
+template <typename T>
+inline IndexValue<T>& argmax_combine(IndexValue<T>& best, T value, int64_t index) {
+    const bool best_nan = best.value != best.value, nan = value != value;
+    const bool equal = best.value == value || (best_nan && nan);
+    const bool better = !best_nan && (nan || value > best.value);
+    if (equal ? index < best.index : better) best = {index, value};
+    return best;
+}
+template <typename T>
+inline IndexValue<T>& argmin_combine(IndexValue<T>& best, T value, int64_t index) {
+    const bool best_nan = best.value != best.value, nan = value != value;
+    const bool equal = best.value == value || (best_nan && nan);
+    const bool better = !best_nan && (nan || value < best.value);
+    if (equal ? index < best.index : better) best = {index, value};
+    return best;
+}
+template <typename T>
+inline IndexValue<T>& argmax_combine(IndexValue<T>& best, const IndexValue<T>& next) {
+    return argmax_combine(best, next.value, next.index);
+}
+template <typename T>
+inline IndexValue<T>& argmin_combine(IndexValue<T>& best, const IndexValue<T>& next) {
+    return argmin_combine(best, next.value, next.index);
+}
+""",
+    ),
+    Helper(
+        r"\batomic_add(_vec)?\(",
+        """\
+template <typename T>
+inline void atomic_add(T* address, T value) {
+    #pragma omp atomic
+    *address += value;
+}
+""",
+    ),
+)
+
+
+def helpers_for(body: str) -> str:
+    """The headers, and the helpers that some kernels use."""
+    used = [helper.text for helper in _HELPERS if re.search(helper.pattern, body)]
+    return "\n".join([_HEADER, *used])

@@ -1,0 +1,269 @@
+"""Captures what Inductor writes for one workload, and how its inputs and outputs are bound."""
+
+from __future__ import annotations
+
+import contextlib
+import keyword
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    InputKind,
+    InputSpec,
+    OutputKind,
+    TensorArgument,
+)
+from torch.utils import _pytree as pytree
+
+from kernel_smith.errors import UserError
+from kernel_smith.proposers.seed.assemble import Input
+from kernel_smith.proposers.seed.inside.compiler import compile_graph
+from kernel_smith.proposers.seed.inside.outputs import write_outputs
+from kernel_smith.proposers.seed.inside.pretend import fake_tensors, move_to_cuda
+from kernel_smith.proposers.seed.inside.task_module import TaskModule
+from kernel_smith.proposers.seed.reference import Reference
+from kernel_smith.proposers.seed.refusal import refused
+from kernel_smith.proposers.seed.triton_text import Config
+from kernel_smith.proposers.seed.wrapper import contiguous_strides
+from kernel_smith.records import Workload
+
+_TAKEN = {"torch", "triton", "tl", "kernels", "libdevice", "self", "aten", "args"}
+_EMBEDDED_ELEMENTS = 64
+
+
+@dataclass(frozen=True)
+class Captured:
+    """`configs` is empty for C++; `outputs` writes the result from the graph's outputs."""
+
+    code: str
+    configs: dict[str, Config]
+    inputs: tuple[Input, ...]
+    outputs: Callable[[list[str]], str]
+    key: dict[str, str]
+    spare_key: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A value in the arguments of `forward`, and the expression that reads it there."""
+
+    expression: str
+    value: Any
+
+
+def capture(
+    module: TaskModule, workload: Workload, reference: Reference, device: str, pretended: bool
+) -> Captured:
+    """Export and compile one workload; refuses what cannot become a candidate."""
+    with _place(device, pretended):
+        model = _run_author(lambda: module.make_model(workload).requires_grad_(False))
+        inputs = _run_author(lambda: module.make_inputs(workload))
+    leaves = _leaves(inputs, reference)
+    program = _export(model, inputs)
+    _check_signature(program)
+    bound = [_bind(spec, model, program, leaves) for spec in _tensor_specs(program)]
+    values = [value for _, value in bound]
+    if pretended:
+        values = move_to_cuda(program.graph_module, values)
+    code, configs = compile_graph(program, values, device, pretended)
+    return Captured(
+        code=code,
+        configs=configs,
+        inputs=_named([one for one, _ in bound]),
+        outputs=lambda names: write_outputs(program, names),
+        key=_key(leaves),
+        spare_key=_spare_key(model),
+    )
+
+
+def _place(device: str, pretended: bool) -> contextlib.ExitStack:
+    """Where the author's code runs. Fake tensors of a GPU cannot be indexed without one."""
+    stack = contextlib.ExitStack()
+    if pretended:
+        stack.enter_context(fake_tensors())
+    stack.enter_context(torch.device("cpu" if pretended else device))
+    return stack
+
+
+def _run_author(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise refused(f"the task's own code fails: {_brief(error)}") from None
+
+
+def _export(model: torch.nn.Module, inputs: list[Any]) -> ExportedProgram:
+    try:
+        with torch.no_grad():
+            program = torch.export.export(model, tuple(inputs), strict=False)
+    except UserError:
+        raise
+    except Exception as error:
+        raise refused(f"torch.export cannot take the model: {_brief(error)}") from None
+    for node in program.graph.nodes:
+        if _draws(node):
+            raise refused(f"`{node.target}` draws random numbers")
+        if _is_symbolic(node.meta.get("val")):
+            raise refused(f"the shape of `{node.target}`'s result depends on the data")
+    return program
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """Whether an operation is random; attention and dropout are only if asked to drop something."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    given = dict(zip((argument.name for argument in schema), node.args, strict=False))
+    given |= node.kwargs
+    defaults = {argument.name: argument.default_value for argument in schema}
+    dropped = given.get("dropout_p", given.get("p", defaults.get("dropout_p", 1)))
+    return dropped != 0 and given.get("train") is not False
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return True
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(extent, torch.SymInt) for extent in value.shape)
+    return isinstance(value, list | tuple) and any(map(_is_symbolic, value))
+
+
+def _check_signature(program: ExportedProgram) -> None:
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            raise refused(f"`forward` changes `{spec.target}` in place")
+    for one in program.graph_signature.input_specs:
+        if one.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
+            raise refused(f"the model holds `{one.target}`, which is not a tensor")
+
+
+def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:
+    """The inputs that are tensors; others are burnt in, and leave the graph."""
+    specs = []
+    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
+    pairs = zip(placeholders, program.graph_signature.input_specs, strict=True)
+    for node, spec in list(pairs):
+        if isinstance(spec.arg, TensorArgument):
+            specs.append(spec)
+        elif not node.users:
+            program.graph_module.graph.erase_node(node)
+        else:
+            raise refused(f"the graph computes with the argument `{node.name}`")
+    program.graph_module.recompile()
+    return specs
+
+
+def _leaves(inputs: list[Any], reference: Reference) -> list[_Leaf]:
+    """Every value in the arguments, with the expression that finds it in `forward`."""
+    found, _ = pytree.tree_flatten_with_path(tuple(inputs))
+    leaves = []
+    for path, value in found:
+        first: Any = path[0]
+        position = first.idx
+        fixed = len(reference.parameters)
+        if position < fixed:
+            base = reference.parameters[position]
+        elif reference.variadic is not None:
+            base = f"{reference.variadic}[{position - fixed}]"
+        else:
+            raise refused("`forward` takes fewer arguments than `get_inputs` gives")
+        leaves.append(_Leaf(base + pytree.keystr(path[1:]), value))
+    return leaves
+
+
+def _bind(
+    spec: InputSpec, model: torch.nn.Module, program: ExportedProgram, leaves: list[_Leaf]
+) -> tuple[Input, torch.Tensor]:
+    if spec.kind is InputKind.USER_INPUT:
+        names = program.graph_signature.input_specs
+        users = [one for one in names if one.kind is InputKind.USER_INPUT]
+        leaf = leaves[users.index(spec)]
+        tensor: torch.Tensor = leaf.value
+        stride, size = tuple(tensor.stride()), tuple(tensor.shape)
+        dense = tensor.is_contiguous()
+        expanded = any(s == 0 and extent > 1 for s, extent in zip(stride, size, strict=True))
+        wanted = None if expanded else contiguous_strides(size) if dense else stride
+        return Input(leaf.expression, leaf.expression, wanted, dense or expanded), tensor
+    target = str(spec.target)
+    held = _held(model, target)
+    if held is not None:
+        return Input(target, _member(target), None), held
+    constant = program.constants[target]
+    return Input("constant", _embedded(constant), None), constant
+
+
+def _held(model: torch.nn.Module, target: str) -> torch.Tensor | None:
+    value: Any = model
+    for part in target.split("."):
+        value = getattr(value, part, None)
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _member(target: str) -> str:
+    """`self.norm.weight`, or `self.layers[0].weight` inside of a list."""
+    parts = (f"[{part}]" if part.isdigit() else f".{part}" for part in target.split("."))
+    return "self" + "".join(parts)
+
+
+def _embedded(tensor: torch.Tensor) -> str:
+    if isinstance(tensor, FakeTensor) or tensor.numel() > _EMBEDDED_ELEMENTS:
+        raise refused("`forward` makes a constant tensor, which seeds cannot carry")
+    return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype}, device={tensor.device.type!r})"
+
+
+def _named(inputs: list[Input]) -> tuple[Input, ...]:
+    """Readable and different names for the parameters of the generated function."""
+    named: list[Input] = []
+    taken = set(_TAKEN)
+    for one in inputs:
+        base = re.sub(r"\W+", "_", one.name).strip("_") or "value"
+        if (
+            base[0].isdigit()
+            or keyword.iskeyword(base)
+            or re.match(r"(buf\d|run_|triton_|cpp_)", base)
+        ):
+            base = f"input_{base}"
+        name, count = base, 2
+        while name in taken:
+            name, count = f"{base}_{count}", count + 1
+        taken.add(name)
+        named.append(Input(name, one.expression, one.strides, one.contiguous))
+    return tuple(named)
+
+
+def _key(leaves: list[_Leaf]) -> dict[str, str]:
+    """What `forward` looks at to choose: shapes and types of tensors, values of the rest."""
+    key: dict[str, str] = {}
+    for leaf in leaves:
+        if isinstance(leaf.value, torch.Tensor):
+            key[f"{leaf.expression}.shape"] = repr(tuple(leaf.value.shape))
+            key[f"{leaf.expression}.dtype"] = repr(leaf.value.dtype)
+        else:
+            key[leaf.expression] = repr(leaf.value)
+    return key
+
+
+def _spare_key(model: torch.nn.Module) -> dict[str, str]:
+    """What the constructor left in the model, for workloads whose inputs look the same."""
+    plain = {
+        f"self.{name}": repr(value)
+        for name, value in vars(model).items()
+        if isinstance(value, bool | int | float | str) and not name.startswith("_")
+    }
+    del plain["self.training"]
+    shapes = {
+        f"{_member(name)}.shape": repr(tuple(parameter.shape))
+        for name, parameter in model.named_parameters()
+    }
+    return plain | shapes
+
+
+def _brief(error: Exception) -> str:
+    """The first line that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

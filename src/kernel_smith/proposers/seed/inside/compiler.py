@@ -1,0 +1,130 @@
+"""Runs Inductor on an exported graph and takes its text, and the configurations it settled on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch._inductor.config as inductor
+from torch._inductor.compile_fx import compile_fx
+from torch._inductor.graph import GraphLowering
+from torch.export import ExportedProgram
+
+from kernel_smith.proposers.seed.generated import read_generated
+from kernel_smith.proposers.seed.inside.pretend import fake_tensors
+from kernel_smith.proposers.seed.refusal import refused
+from kernel_smith.proposers.seed.triton_text import Config
+
+# Plain kernels and nothing beside them. Versions of torch differ in which of these they know.
+_SETTINGS = {
+    "fx_graph_cache": False,
+    "graph_partition": False,
+    "compile_threads": 1,
+    "assert_indirect_indexing": False,
+    "alignment_asserts": False,
+    "combo_kernels": False,
+    "max_autotune": False,
+    "triton.cudagraphs": False,
+    "triton.cooperative_reductions": False,
+    "triton.mix_order_reduction": False,
+    "triton.use_block_ptr": False,
+    "cpp.simdlen": 1,
+    "cpp.dynamic_threads": True,
+    "cpp.weight_prepack": False,
+}
+# Folding would compute on a device that is not there.
+_PRETENDED_SETTINGS = {"joint_graph_constant_folding": False}
+
+
+class _TextTaken(Exception):
+    """Stops the compiler once it has written its text."""
+
+
+def compile_graph(
+    program: ExportedProgram, values: list[torch.Tensor], device: str, pretended: bool
+) -> tuple[str, dict[str, Config]]:
+    """The generated module, and for Triton each kernel's configuration."""
+    only_text = device == "cpu" or pretended
+    mode = fake_tensors() if pretended else contextlib.nullcontext()
+    with _settings(pretended), _listening(only_text) as texts, torch.no_grad(), mode:
+        try:
+            compiled: Any = compile_fx(program.graph_module, values)
+            if not only_text:
+                compiled(*values)
+        except Exception as error:
+            if not (only_text and texts):
+                first = str(error).strip().partition("\n")[0]
+                raise refused(f"the compiler cannot take the model: {first[:200]}") from None
+    if len(texts) != 1:
+        raise refused(f"the compiler writes {len(texts)} programs instead of one")
+    if device == "cpu":
+        return texts[0], {}
+    kernels = read_generated(texts[0]).kernels
+    if pretended:
+        return texts[0], {name: _first_config(name, text) for name, text in kernels.items()}
+    return texts[0], _used_configs(kernels)
+
+
+@contextlib.contextmanager
+def _settings(pretended: bool) -> Iterator[None]:
+    wanted = _SETTINGS | (_PRETENDED_SETTINGS if pretended else {})
+    known = {key: value for key, value in wanted.items() if _is_setting(key)}
+    with inductor.patch(known):
+        yield
+
+
+def _is_setting(key: str) -> bool:
+    owner: Any = inductor
+    for part in key.split("."):
+        if not hasattr(owner, part):
+            return False
+        owner = getattr(owner, part)
+    return True
+
+
+@contextlib.contextmanager
+def _listening(only_text: bool) -> Iterator[list[str]]:
+    """Collect generated modules as `run_and_get_code` does."""
+    texts: list[str] = []
+
+    def take(code: str) -> None:
+        texts.append(code)
+        if only_text:
+            raise _TextTaken
+
+    before = GraphLowering.save_output_code
+    GraphLowering.save_output_code = staticmethod(take)
+    try:
+        yield texts
+    finally:
+        GraphLowering.save_output_code = before
+
+
+def _used_configs(kernels: dict[str, str]) -> dict[str, Config]:
+    """The configuration that each kernel ran with, after any tuning."""
+    from torch._inductor.codecache import PyCodeCache
+
+    for module in reversed(PyCodeCache.modules):  # the last one loaded is the one that just ran
+        if all(hasattr(getattr(module, name, None), "launchers") for name in kernels):
+            return {name: _launched(getattr(module, name)) for name in kernels}
+    raise refused("the compiler does not say which configurations it used")
+
+
+def _launched(kernel: Any) -> Config:
+    if not kernel.launchers:
+        raise refused("a kernel of the compiler's was never launched")
+    return _config(kernel.launchers[0].config)
+
+
+def _first_config(name: str, text: str) -> Config:
+    """Without a GPU nothing was tuned: what the heuristics name first."""
+    from torch._inductor.codecache import PyCodeCache
+
+    without_driver = text.replace("triton_helpers.set_driver_to_gpu()\n", "")
+    return _config(getattr(PyCodeCache.load(without_driver), name).configs[0])
+
+
+def _config(chosen: Any) -> Config:
+    return Config(dict(chosen.kwargs), int(chosen.num_warps), int(chosen.num_stages))

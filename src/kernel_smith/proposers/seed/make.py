@@ -1,0 +1,100 @@
+"""`make_seed`: asks a process with torch for a seed, so that this one does not import it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.proposers.seed.record import Seed
+from kernel_smith.records import Task
+
+Progress = Callable[[str], None]
+
+_INSIDE = "kernel_smith.proposers.seed.inside"
+_SHOWN_OF_LOG = 2000
+_KINDS = {"BadInput": BadInput, "MissingPrerequisite": MissingPrerequisite}
+
+
+def _silent(what: str) -> None:
+    """The default audience for progress."""
+
+
+def make_seed(
+    task: Task,
+    device: str,
+    workloads: Sequence[str] | None = None,
+    progress: Progress = _silent,
+) -> Seed:
+    """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
+
+    Raises `BadInput` with the reason where the compiler's output cannot be a candidate.
+    """
+    request = {
+        "task": task.model_dump(mode="json"),
+        "device": device,
+        "workloads": _chosen(task, workloads),
+    }
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", _INSIDE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        with child:
+            answer = _converse(child, request, progress)
+        if answer is None:
+            log.seek(0)
+            tail = log.read()[-_SHOWN_OF_LOG:].strip()
+            raise InternalError(f"the compiler's process ended with {child.returncode}: {tail}")
+    return _read(answer)
+
+
+def _chosen(task: Task, names: Sequence[str] | None) -> list[str]:
+    known = [workload.name for workload in task.workloads]
+    for name in names or ():
+        if name not in known:
+            raise BadInput(
+                f"task {task.name} has no workload {name!r}",
+                hint=f"choose from: {', '.join(known)}",
+            )
+    return list(names or known)
+
+
+def _converse(
+    child: subprocess.Popen[str], request: dict[str, Any], progress: Progress
+) -> dict[str, Any] | None:
+    """Send the request; the last line of the answers that is not progress counts."""
+    assert child.stdin is not None and child.stdout is not None
+    _send(child.stdin, request)
+    answer: dict[str, Any] | None = None
+    for line in child.stdout:
+        message = json.loads(line)
+        if "progress" in message:
+            progress(message["progress"])
+        else:
+            answer = message
+    return answer
+
+
+def _send(pipe: IO[str], request: dict[str, Any]) -> None:
+    try:
+        with pipe:
+            json.dump(request, pipe)
+    except BrokenPipeError:
+        return  # the process died early; its log says why
+
+
+def _read(answer: dict[str, Any]) -> Seed:
+    if "seed" in answer:
+        return Seed.model_validate(answer["seed"])
+    kind = _KINDS.get(answer["kind"])
+    if kind is None:
+        raise InternalError(answer["what"])
+    raise kind(answer["what"], hint=answer["hint"])
