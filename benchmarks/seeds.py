@@ -2,12 +2,12 @@
 
 Each task of a suite becomes a seed; the seed is loaded from its text alone, compared with the
 reference on every workload, and timed against torch.compile in turns on the same inputs (on a GPU
-by events around graph replays, elsewhere by wall time). Seeds are made by several processes, timing
-is done by this one. A ratio above 1 means that the seed is faster.
+by events around graph replays, elsewhere by wall time). Several processes make all seeds first;
+then this one alone compares and times them. A ratio above 1 means that the seed is faster.
 
     python benchmarks/seeds.py --json results.json [--device cuda] [--workers 6] [--minutes 5]
 
-Tasks that are in the results already are left alone, so an interrupted run can be continued.
+Run it again to continue: what the results hold already is not done twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ import statistics
 import sys
 import tempfile
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,7 @@ ROUND_SECONDS = 0.004
 def make(task: Task, device: str) -> dict[str, Any]:
     """One task's seed, or why there is none. Runs in a worker; must never raise."""
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # the compiler warns about its own affairs
     began = time.perf_counter()
     row: dict[str, Any] = {"task": task.name}
     try:
@@ -49,6 +53,7 @@ def make(task: Task, device: str) -> dict[str, Any]:
         seed = build_seed(task, device, names, lambda what: None)
         row |= {"kernels": seed.kernels, "library_calls": seed.library_calls}
         row |= {"notes": seed.notes, "source": seed.source}
+        warm_compiler(task, device)
     except UserError as error:
         row["refused"] = error.what
     except BaseException as error:
@@ -57,6 +62,15 @@ def make(task: Task, device: str) -> dict[str, Any]:
         torch.cuda.empty_cache()
     torch._dynamo.reset()
     return row | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def warm_compiler(task: Task, device: str) -> None:
+    """Fill torch.compile's caches on disk, so that the process that times finds them."""
+    author = load_task(task)
+    for workload in task.workloads:
+        torch._dynamo.reset()
+        with torch.device(device), torch.no_grad():
+            torch.compile(author.make_model(workload))(*author.make_inputs(workload))
 
 
 def load_seed(source: str, folder: Path, name: str) -> Any:
@@ -187,24 +201,53 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def save(path: Path, rows: list[dict[str, Any]], device: str) -> None:
     """Replace the file at once: an interrupted run leaves the one before."""
-    kept = [{key: row[key] for key in row if key != "source"} for row in rows]
     machine: dict[str, Any] = {**describe_machine(), "device": device}
     if device == "cuda":
         machine["gpu"] = torch.cuda.get_device_name()
-    text = json.dumps({"machine": machine, "summary": summary(rows), "rows": kept}, indent=2)
+    text = json.dumps({"machine": machine, "summary": summary(rows), "rows": rows}, indent=2)
     partial = path.with_suffix(".partial")
     partial.write_text(text + "\n")
     partial.replace(path)
 
 
-def main() -> None:
+def make_all(tasks: list[Task], device: str, workers: int, deadline: float) -> Iterator[Any]:
+    """Rows as they are made. A worker that dies takes the others along: they are tried alone."""
+    left = {task.name: task for task in tasks}
+    for row in make_some(tasks, device, workers, deadline):
+        del left[row["task"]]
+        yield row
+    for task in left.values():
+        if time.monotonic() > deadline:
+            return
+        rows = list(make_some([task], device, 1, deadline))
+        yield from rows or [{"task": task.name, "failed": "the process that made it died"}]
+
+
+def make_some(tasks: list[Task], device: str, workers: int, deadline: float) -> Iterator[Any]:
+    # Forking would copy a process that may have used the GPU.
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    futures = [pool.submit(make, task, device) for task in tasks]
+    try:
+        for future in as_completed(futures, timeout=max(0.0, deadline - time.monotonic())):
+            yield future.result()
+    except (BrokenProcessPool, TimeoutError):
+        return
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--json", type=Path, required=True, help="the results, also to go on from")
     parser.add_argument("--device", choices=("cpu", "cuda"), default=None)
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--minutes", type=float, default=10.0, help="start no task after that")
     parser.add_argument("--task", action="append", help="only this task; may be repeated")
-    chosen = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    chosen = arguments()
     device = chosen.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cuda" and not torch.cuda.is_available():
         sys.exit("error: no GPU here\nhint: run the CPU suite with --device cpu")
@@ -213,35 +256,21 @@ def main() -> None:
     done = {row["task"] for row in rows}
     tasks = {task.name: task for task in builtin_tasks("gpu" if device == "cuda" else "cpu")}
     wanted = [t for n, t in tasks.items() if n not in done and n in (chosen.task or tasks)]
-    # Forking would copy a process that may have used the GPU.
-    context = multiprocessing.get_context("spawn")
+    for row in make_all(wanted, device, chosen.workers, deadline):
+        rows.append(row)
+        outcome = "made" if "source" in row else verdict(row)
+        print(f"{row['task']:32} {outcome} in {row.get('seconds')} s", flush=True)
+        save(chosen.json, rows, device)
     with tempfile.TemporaryDirectory() as folder:
-        pool = ProcessPoolExecutor(chosen.workers, mp_context=context)
-        futures: dict[Future[dict[str, Any]], Task] = {
-            pool.submit(make, task, device): task for task in wanted
-        }
-        try:
-            for future in as_completed(futures, timeout=max(0.0, deadline - time.monotonic())):
-                row = result_of(future, futures[future])
-                judge_row(row, futures[future], device, Path(folder))
-                rows.append(row)
+        for row in rows:
+            if "source" in row and "workloads" not in row and time.monotonic() < deadline:
+                judge_row(row, tasks[row["task"]], device, Path(folder))
                 print(f"{row['task']:32} {verdict(row)}", flush=True)
                 save(chosen.json, rows, device)
-                if time.monotonic() > deadline:
-                    raise TimeoutError
-        except TimeoutError:
-            print("out of time; run the same command again for the other tasks", flush=True)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    finished = [row for row in rows if "source" not in row or "workloads" in row]
+    if len(finished) < len(done | {task.name for task in wanted}):
+        print("out of time; run the same command again for the rest", flush=True)
     print(json.dumps(summary(rows), indent=2), flush=True)
-
-
-def result_of(future: Future[dict[str, Any]], task: Task) -> dict[str, Any]:
-    """What a worker found; one that died takes only its own task with it."""
-    try:
-        return future.result()
-    except Exception as error:
-        return {"task": task.name, "failed": f"the worker died: {error!r}"[:500]}
 
 
 if __name__ == "__main__":

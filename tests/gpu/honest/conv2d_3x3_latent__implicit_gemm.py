@@ -59,6 +59,6 @@ class ModelNew(torch.nn.Module):
         y = torch.empty(batch, outputs, height, width, dtype=x.dtype, device=x.device)
         convolution[(triton.cdiv(batch * height * width, 128), triton.cdiv(outputs, 64))](
             x, weight, self.convolution.bias, y, batch, inputs, outputs, height, width,
-            BM=128, BN=64, BK=32, num_warps=4, num_stages=3,
+            BM=128, BN=64, BK=32, num_warps=8, num_stages=3,
         )
         return y

@@ -78,6 +78,6 @@ class ModelNew(torch.nn.Module):
         flash_attention[(triton.cdiv(length, bm), batch * query_heads)](
             query, key, value, out, query_heads, query_heads // key.shape[1], length, features,
             features**-0.5 * 1.4426950408889634,
-            BM=bm, BN=bn, BD=padded, num_warps=8 if half and padded > 64 else 4, num_stages=2,
+            BM=bm, BN=bn, BD=padded, num_warps=4 if half and padded <= 64 else 8, num_stages=2,
         )
         return out

@@ -24,9 +24,6 @@ from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.statistics import LogRatio, estimate
 from kernel_smith.records import Sampling
 
-_BATCH_SECONDS = 2e-3
-_SHORTEST_SECONDS = 5e-4
-_LONGEST_SECONDS = 0.1
 _MOST_CALLS = 512
 _EMPTY_BATCHES = 9
 _ROUNDS_BETWEEN_LOOKS = 5
@@ -35,6 +32,18 @@ _USUAL_SERVICE = 1.05
 _SURPRISES = 0.1  # per round
 
 _system_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long batches are to be, in seconds."""
+
+    wanted: float = 2e-3
+    shortest: float = 5e-4
+    longest: float = 0.1
+
+
+_USUAL_PACE = Pace()
 
 
 @dataclass
@@ -70,10 +79,12 @@ class Measurement:
         return estimate([math.log(slow / fast) for slow, fast in pairs])
 
 
-def batch_length(reference_seconds: float, candidate_seconds: float, capacity: int) -> int:
+def batch_length(
+    reference_seconds: float, candidate_seconds: float, capacity: int, pace: Pace = _USUAL_PACE
+) -> int:
     """Calls per batch: chosen by the reference; more for a fast candidate, fewer for a slow one."""
-    wanted = max(_BATCH_SECONDS / reference_seconds, _SHORTEST_SECONDS / candidate_seconds)
-    affordable = _LONGEST_SECONDS / max(candidate_seconds, reference_seconds)
+    wanted = max(pace.wanted / reference_seconds, pace.shortest / candidate_seconds)
+    affordable = pace.longest / max(candidate_seconds, reference_seconds)
     return max(1, min(math.ceil(wanted), math.floor(affordable), capacity))
 
 

@@ -24,11 +24,11 @@ class Mixer:
 
     def __init__(self, like: InputSet) -> None:
         # Drawing takes longer than mixing, so masks are drawn once and then shifted.
-        self._masks = [_draw_mask(t) if _mixable(t) else None for t in like.tensors]
+        self.masks = [_draw_mask(t) if _mixable(t) else None for t in like.tensors]
 
     @property
     def changes_something(self) -> bool:
-        return any(mask is not None for mask in self._masks)
+        return any(mask is not None for mask in self.masks)
 
     @staticmethod
     def choose_shift() -> int:
@@ -38,9 +38,50 @@ class Mixer:
     def mix(self, left: InputSet, right: InputSet, shift: int) -> InputSet:
         tensors = [
             a if mask is None else _blend(a, b, mask[shift : shift + a.numel()])
-            for a, b, mask in zip(left.tensors, right.tensors, self._masks, strict=True)
+            for a, b, mask in zip(left.tensors, right.tensors, self.masks, strict=True)
         ]
         return InputSet(left.template, tensors)
+
+
+class BlockMixer:
+    """Mixes many sets at once, for a device that takes longer to ask than to answer."""
+
+    def __init__(self, mixer: Mixer, pool: list[InputSet]) -> None:
+        self._masks = mixer.masks
+        self._pool = pool
+        self._stacks = [
+            None if mask is None else torch.stack([s.tensors[i] for s in pool]).view(mask.dtype)
+            for i, mask in enumerate(self._masks)
+        ]
+
+    def mix(self, mixtures: list[tuple[int, int, int]]) -> list[InputSet]:
+        """Each mixture names two sets of the pool and a shift."""
+        columns = torch.tensor(mixtures)
+        mixed = [
+            None if stack is None or mask is None else _blend_rows(stack, mask, columns)
+            for stack, mask in zip(self._stacks, self._masks, strict=True)
+        ]
+        return [
+            self._assemble(self._pool[left], row, mixed)
+            for row, (left, _, _) in enumerate(mixtures)
+        ]
+
+    @staticmethod
+    def _assemble(like: InputSet, row: int, mixed: list[torch.Tensor | None]) -> InputSet:
+        tensors = [
+            old if rows is None else rows[row].view(old.dtype)
+            for old, rows in zip(like.tensors, mixed, strict=True)
+        ]
+        return InputSet(like.template, tensors)
+
+
+def _blend_rows(stack: torch.Tensor, mask: torch.Tensor, mixtures: torch.Tensor) -> torch.Tensor:
+    left, right, shift = mixtures.to(stack.device).unbind(1)
+    size = stack[0].numel()
+    masks = mask.as_strided((_SHIFTS, size), (1, 1))[shift].view(len(mixtures), *stack.shape[1:])
+    blended = stack[left]
+    others = stack[right]
+    return blended.bitwise_xor_(others).bitwise_and_(masks).bitwise_xor_(others)
 
 
 def _mixable(tensor: torch.Tensor) -> bool:

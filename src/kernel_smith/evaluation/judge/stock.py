@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 
 from kernel_smith.evaluation.judge.accuracy import Expected, expect, is_finite, precision_rtol
-from kernel_smith.evaluation.judge.mixing import Mixer
+from kernel_smith.evaluation.judge.mixing import BlockMixer, Mixer
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, secret_seed, vary
 from kernel_smith.records import Variant, Workload
 
@@ -28,6 +28,7 @@ _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
 _MAX_REFERENCE_ERROR = 1e-2
+_BLOCK_SETS, _BLOCK_BYTES = 128, 1 << 30  # mixed at once
 _MIXING_TRIALS = 12
 _MIXING_SECONDS = 0.25
 
@@ -108,14 +109,35 @@ class Stock:
             self._seen.add(index)
             yield self._pool[index]
         served: set[tuple[int, int, int]] = set()
+        blocks = BlockMixer(self._mixer, self._pool) if self._mixes_in_blocks() else None
         while True:
-            left, right = _system_random.sample(range(len(self._pool)), 2)
-            mixture = (left, right, self._mixer.choose_shift())
-            if self.mixes and mixture not in served:
-                served.add(mixture)
-                yield self._mixer.mix(self._pool[left], self._pool[right], mixture[2])
-            else:
+            if not self.mixes:
                 yield self._draw()
+                continue
+            fresh = self._new_mixtures(served)
+            served.update(fresh)
+            if not fresh:
+                yield self._draw()
+            elif blocks is not None:
+                yield from blocks.mix(fresh)
+            else:
+                for left, right, shift in fresh:
+                    yield self._mixer.mix(self._pool[left], self._pool[right], shift)
+
+    def _new_mixtures(self, served: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        """Pairs of sets with a shift that this candidate has not seen; none if luck fails."""
+        size = sum(t.nbytes for t in self.author.inputs.tensors) or 1
+        most = max(1, min(_BLOCK_SETS, _BLOCK_BYTES // size)) if self._kind == "cuda" else 1
+        drawn = set()
+        for _ in range(most):
+            left, right = _system_random.sample(range(len(self._pool)), 2)
+            drawn.add((left, right, self._mixer.choose_shift()))
+        return [mixture for mixture in drawn if mixture not in served]
+
+    def _mixes_in_blocks(self) -> bool:
+        """Where asking for one mixture at a time would take too long."""
+        plain = all(tensor.is_contiguous() for tensor in self.author.inputs.tensors)
+        return self.mixes and plain and self._kind == "cuda"
 
     def redraw_one(self) -> bool:
         """Replace one used set by a fresh one; False when none is left to replace."""

@@ -131,7 +131,7 @@ def _forward(reference: Reference, parts: Sequence[Specialisation], called: list
     keys = _keys(parts, called)
     expressions = list(keys[0])
     lines = [f"def forward({reference.signature}):"]
-    lines.append(f"    known = ({', '.join(expressions)},)" if expressions else "    known = ()")
+    lines.append(f"    known = {_tuple(expressions)}")
     seen: set[tuple[str, ...]] = set()
     for part, key, function in zip(parts, keys, called, strict=True):
         values = tuple(key.values())
@@ -139,12 +139,15 @@ def _forward(reference: Reference, parts: Sequence[Specialisation], called: list
             continue
         seen.add(values)
         arguments = ", ".join(_argument(one) for one in part.inputs)
-        wanted = f"({', '.join(values)},)" if values else "()"
-        lines.append(f"    if known == {wanted}:")
+        lines.append(f"    if known == {_tuple(values)}:")
         lines.append(textwrap.indent(_wrapped(f"return {function}({arguments})"), " " * 8))
     names = ", ".join(part.workload for part in parts)
     lines.append(f'    raise ValueError(f"made for the workloads {names}; got {{known}}")')
     return "\n".join(lines)
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _argument(one: Input) -> str:
@@ -160,7 +163,9 @@ def _keys(parts: Sequence[Specialisation], called: list[str]) -> list[dict[str, 
     keys = [dict(part.key) for part in parts]
     if any(list(key) != list(keys[0]) for key in keys):
         raise refused("the workloads call `forward` with different numbers of arguments")
-    spare = [name for name in parts[0].spare_key if all(name in p.spare_key for p in parts)]
+    held = [part.spare_key for part in parts]
+    common = [name for name in held[0] if all(name in one for one in held)]
+    spare = [name for name in common if len({one[name] for one in held}) > 1]
     for name in spare:
         if not _ambiguous(keys, called):
             break

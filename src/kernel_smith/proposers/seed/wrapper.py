@@ -37,7 +37,8 @@ class Body:
 
 def rewrite(body: list[ast.stmt], names: dict[str, str], kernels: set[str], launch: Launch) -> Body:
     """The same work in plain torch; `names` gives the graph's inputs their readable names."""
-    rewriter = _Rewriter(names, kernels, launch)
+    device = f"{next(iter(names.values()))}.device" if names else "'cuda'"
+    rewriter = _Rewriter(names, kernels, launch, device)
     statements = [rewriter.visit(statement) for statement in _flat(body, set(names))]
     _check_names(statements, {*names.values(), *kernels, "kernels", "torch", "triton"})
     return Body(statements, list(dict.fromkeys(rewriter.library_calls)))
@@ -77,10 +78,13 @@ def _stride_assertion(parts: list[ast.expr], inputs: set[str]) -> Iterator[ast.s
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, names: dict[str, str], kernels: set[str], launch: Launch) -> None:
+    def __init__(
+        self, names: dict[str, str], kernels: set[str], launch: Launch, device: str
+    ) -> None:
         self._names = names
         self._kernels = kernels
         self._launch = launch
+        self._device = device
         self.library_calls: list[str] = []
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -97,7 +101,9 @@ class _Rewriter(ast.NodeTransformer):
             kernel = owner or name
             return self._launch(kernel, [self.visit(argument) for argument in node.args])
         if name.startswith("empty_strided_"):
-            return _allocation(node, name.removeprefix("empty_strided_"))
+            return self._allocation(node, name.removeprefix("empty_strided_"))
+        if name == "device":
+            return _expression(self._device)
         if name == "reinterpret_tensor":
             return self._view(node)
         if owner == "extern_kernels":
@@ -107,6 +113,15 @@ class _Rewriter(ast.NodeTransformer):
         if spelled.startswith("torch.ops."):
             self._note_operator(spelled)
         return node
+
+    def _allocation(self, node: ast.Call, device: str) -> ast.expr:
+        """Memory where the first input is; the CPU is the default."""
+        size, stride = (ast.literal_eval(part) for part in node.args[:2])
+        dtype = ast.unparse(node.args[2])
+        where = "" if device == "cpu" else f", device={self._device}"
+        if stride == contiguous_strides(size):
+            return _expression(f"torch.empty({size}, dtype={dtype}{where})")
+        return _expression(f"torch.empty_strided({size}, {stride}, dtype={dtype}{where})")
 
     def _view(self, node: ast.Call) -> ast.expr:
         """`reinterpret_tensor` counts its offset from the tensor, `as_strided` from its memory."""
@@ -131,15 +146,6 @@ class _Rewriter(ast.NodeTransformer):
         if not name.startswith(("torch.ops.aten.", "torch.ops.mkldnn.")):
             raise refused(f"the compiler calls `{name}`, which candidates have no use for")
         self.library_calls.append(name.removeprefix("torch.ops.").removesuffix(".default"))
-
-
-def _allocation(node: ast.Call, device: str) -> ast.expr:
-    size, stride = (ast.literal_eval(part) for part in node.args[:2])
-    dtype = ast.unparse(node.args[2])
-    where = "" if device == "cpu" else f", device={device!r}"
-    if stride == contiguous_strides(size):
-        return _expression(f"torch.empty({size}, dtype={dtype}{where})")
-    return _expression(f"torch.empty_strided({size}, {stride}, dtype={dtype}{where})")
 
 
 def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:

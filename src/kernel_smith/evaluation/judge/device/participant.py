@@ -7,13 +7,19 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import torch
+
 from kernel_smith.evaluation.judge.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.device.room import DeviceRoom
 from kernel_smith.evaluation.judge.participant import Batch, Participant, Watcher, Windows
 from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.room import POISON
+from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.records import Limits
 
+_NO_WINDOWS = Windows(0.0, 0.0, 0.0, 0.0)
 _CONTEXT_SECONDS = 60.0
+_LONGEST_AWAKE = 0.02
 
 
 class DeviceParticipant(Participant):
@@ -21,13 +27,18 @@ class DeviceParticipant(Participant):
         self._device_room = DeviceRoom()
         super().__init__(name, child, limits, self._device_room)
         self._captured: Batch | None = None
+        self._bell = Doorbell.create()
+        self._probe = torch.zeros(1, device="cuda")
+        self.switching_seconds = 0.0
+        self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
     def observe(self, cores: Collection[int]) -> None:
         """Samples of the processor would say nothing about kernels on a GPU."""
         self.child.ready()
 
     def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
-        missing = self.child.ask("device", _CONTEXT_SECONDS).get("missing")
+        answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
+        missing = answer.get("missing")
         if missing:
             raise Interrupted(f"a child process got no device: {missing}")
         super().load(source, name, entry, threads, **manner)
@@ -37,9 +48,16 @@ class DeviceParticipant(Participant):
         super().bind(sets, check_signature)
 
     def rewrite(self, sets: Sequence[InputSet]) -> None:
+        self._bound = list(sets)
+        room = self._device_room
         if self._captured is not None:
-            self._device_room.poison_results(self._output_slots)
-        super().rewrite(sets)
+            room.poison_results()
+        else:
+            self._views = [room.inputs.view(slot) for slots in self._input_slots for slot in slots]
+        room.outputs.raw(0, room.outputs.size).fill_(POISON)
+        if self._views:
+            torch._foreach_copy_(self._views, [t for inputs in sets for t in inputs.tensors])
+        room.settle()
 
     def capture(self) -> str | None:
         """Have the bound calls captured as one graph; if the process refuses, its reason."""
@@ -49,8 +67,13 @@ class DeviceParticipant(Participant):
             return str(answer["refused"])
         self._learn_places(answer.get("at"), count)
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
-        self._captured = self._described(gathered, count, Windows(0.0, 0.0, 0.0, 0.0))
+        self._captured = self._described(gathered, count, _NO_WINDOWS)
         return None
+
+    def device_seconds(self) -> float:
+        """Seconds per call of the last batch, by the process's own events on the device."""
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
+        return self._described(gathered, len(self._bound), _NO_WINDOWS).inner_seconds
 
     def replay(self) -> Batch:
         """Time one replay of the captured calls, and fetch the outputs."""
@@ -73,6 +96,10 @@ class DeviceParticipant(Participant):
             raise ChildFailed("protocol", "malformed list of kernels")
         return found
 
+    def close(self) -> None:
+        super().close()
+        self._bell.close()
+
     def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
         wall, cpu, answer = self._go("plain", count)
         if count:
@@ -82,23 +109,51 @@ class DeviceParticipant(Participant):
         return wall, cpu
 
     def _go(self, how: str, count: int) -> tuple[float, float, dict[str, Any]]:
-        nonce = os.urandom(8).hex()
+        nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")
         timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
         before_cpu = self._note_idle()
+        self._hand_device_over(how, count, nonce, mark)
         before = time.perf_counter()
-        self.child.post("go", calls=count, nonce=nonce, places=True, how=how)
-        answer = self.child.answer("go", timeout)
+        self._bell.ring(mark)
+        finished = self._bell.await_finish(mark, _LONGEST_AWAKE)
         wall = time.perf_counter() - before
+        if not finished:  # a long batch, or an exception
+            answer = self.child.answer("go", timeout)
+            wall = time.perf_counter() - before
+        with self.child.stopped():
+            self._last_cpu = self.child.cpu_seconds()
+            self._take_device_back()
+            if how == "replay":
+                self.fetch()
+        if finished:
+            answer = self.child.answer("go", timeout)
         if answer.get("done") != nonce:
             self.child.kill()
             raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
-        with self.child.stopped():
-            self._last_cpu = self.child.cpu_seconds()
-            if how == "replay":
-                self.fetch()
         self.calling_seconds += wall
         return wall, self._last_cpu - before_cpu, answer
+
+    def _hand_device_over(self, how: str, count: int, nonce: str, mark: int) -> None:
+        """Have the device switched to the process, which takes a time that says nothing about it.
+
+        It is noted all the same: a process could begin with its work then.
+        """
+        before = time.perf_counter()
+        self.child.post("go", calls=count, nonce=nonce, mark=mark, places=True, how=how)
+        ready = self.child.answer("go", self.limits.load_seconds)
+        self.switching_seconds = time.perf_counter() - before
+        if ready.get("ready") != mark:
+            self.child.kill()
+            raise ChildFailed("protocol", "no device was taken over", self.child.read_log())
+
+    def _take_device_back(self) -> None:
+        """The same at the end: it takes longer if the process's work still goes on."""
+        before = time.perf_counter()
+        self._probe.zero_()
+        torch.cuda.synchronize()
+        self.switching_seconds += time.perf_counter() - before
 
     def _learn_places(self, reported: Any, count: int) -> None:
         self.room.understand(reported, count, self._strides)
         self._device_room.meet_chunks(self.child, self.limits.load_seconds)
+        self._device_room.find_results(self._output_slots)

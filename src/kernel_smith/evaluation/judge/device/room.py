@@ -36,6 +36,9 @@ class DeviceRoom:
         self._chunks: list[DeviceMemory] = []
         self._places: list[list[_Place]] = []
         self._usual: Sequence[tuple[int, ...]] = ()
+        self._raw: list[torch.Tensor] = []
+        self._sources: list[torch.Tensor] = []
+        self._targets: list[torch.Tensor] = []
 
     def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
         if self._made:
@@ -69,35 +72,32 @@ class DeviceRoom:
             except (KeyError, TypeError, ValueError, IndexError, DeviceError) as error:
                 raise ChildFailed("protocol", f"malformed memory of results: {error}") from None
 
-    def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
-        targets, sources = [], []
+    def find_results(self, slots: Sequence[Sequence[Slot]]) -> None:
+        """Look up the results, and the memory of the judge's that they belong into."""
+        self._targets, self._sources, self._raw = [], [], []
         for places, row in zip(self._places, slots, strict=False):
             for place, slot, usual in zip(places, row, self._usual, strict=False):
-                found = self._find(place, slot, usual)
-                if found is not None:
-                    targets.append(self.outputs.view(slot))
-                    sources.append(found)
-        if targets:
-            torch._foreach_copy_(targets, sources)
+                if slot.nbytes == 0 or not self._holds(place, slot.nbytes):
+                    continue
+                content = self._chunks[place.chunk].content
+                raw = content[place.offset : place.offset + slot.nbytes]
+                self._raw.append(raw)
+                if place.stride in (list(slot.stride), list(usual)):
+                    typed = raw.view(resolve_dtype(slot.dtype))
+                    self._sources.append(typed.as_strided(slot.shape, place.stride))
+                    self._targets.append(self.outputs.view(slot))
+
+    def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
+        if self._targets:
+            torch._foreach_copy_(self._targets, self._sources)
         self.settle()
 
-    def poison_results(self, slots: Sequence[Sequence[Slot]]) -> None:
+    def poison_results(self) -> None:
         """Where results lie now, so that they must be computed to be there again."""
-        for places, row in zip(self._places, slots, strict=False):
-            for place, slot in zip(places, row, strict=False):
-                if self._holds(place, slot.nbytes):
-                    content = self._chunks[place.chunk].content
-                    content[place.offset : place.offset + slot.nbytes].fill_(POISON)
-
-    def _find(self, place: _Place, slot: Slot, usual: Sequence[int]) -> torch.Tensor | None:
-        """The result as it lies in the process's memory; None if it cannot be there."""
-        if slot.nbytes == 0 or not self._holds(place, slot.nbytes):
-            return None
-        flat = self._chunks[place.chunk].content[place.offset : place.offset + slot.nbytes]
-        if place.stride in (list(slot.stride), list(usual)):
-            typed = flat.view(resolve_dtype(slot.dtype))
-            return typed.as_strided(slot.shape, place.stride)
-        return None
+        if self._raw:
+            largest = max(raw.numel() for raw in self._raw)
+            poison = self._raw[0].new_full((largest,), POISON)
+            torch._foreach_copy_(self._raw, [poison[: raw.numel()] for raw in self._raw])
 
     def _holds(self, place: _Place, size: int) -> bool:
         known = 0 <= place.chunk < len(self._chunks)
@@ -107,12 +107,13 @@ class DeviceRoom:
         torch.cuda.synchronize()
 
     def leave(self) -> None:
+        self._drop_arenas()
         for chunk in self._chunks:
             chunk.close()
         self._chunks.clear()
-        self._drop_arenas()
 
     def _drop_arenas(self) -> None:
+        self._raw, self._sources, self._targets = [], [], []
         if self._made:
             self.inputs.close()
             self.outputs.close()

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.clock import Measurement, batch_length
+from kernel_smith.evaluation.judge.clock import Measurement, Pace, batch_length
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
 from kernel_smith.evaluation.judge.device.ceilings import ceilings
@@ -44,7 +44,8 @@ from kernel_smith.records import (
 
 _WORTH_LENGTHENING = 1.5
 _PLAIN_CALLS = 24
-_PLAIN = Sampling(min_rounds=6, max_rounds=8, max_seconds=0.5)
+_PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
+_PACE = Pace(wanted=3e-3, shortest=2e-3)
 _PROFILED_CALLS = 4
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
@@ -131,7 +132,7 @@ class DeviceSession(Session):
         self._progress(f"timing {workload.name}")
         prepared = bench.prepare(workload)
         sets = prepared.stock.timing_sets()
-        length = batch_length(prepared.seconds, prepared.seconds, prepared.capacity)
+        length = batch_length(prepared.seconds, prepared.seconds, prepared.capacity, _PACE)
         with self._explaining(loading=False):
             contest = self._enter(bench, candidate, workload, sets, length)
             refusal = contest.capture()
@@ -173,9 +174,8 @@ class DeviceSession(Session):
         """More calls per batch, where the candidate is so fast that batches would be too short."""
         prepared = bench.prepare(workload)
         contest.round("replay")
-        batch = contest.round("replay")[CANDIDATE]
-        seconds = max(batch.windows.run_wall - prepared.round_trip, 1e-7) / batch.calls
-        length = batch_length(prepared.seconds, seconds, prepared.capacity)
+        seconds = max(contest.candidate.device_seconds(), 1e-7)
+        length = batch_length(prepared.seconds, seconds, prepared.capacity, _PACE)
         if length < _WORTH_LENGTHENING * contest.length:
             return contest
         longer = self._enter(bench, contest.candidate, workload, contest.sets, length)

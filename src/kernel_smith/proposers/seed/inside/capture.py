@@ -134,7 +134,10 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def _check_signature(program: ExportedProgram) -> None:
-    for spec in program.graph_signature.output_specs:
+    # Only in functional form does the signature tell what changes.
+    with torch.no_grad():
+        functional = program.run_decompositions({})
+    for spec in functional.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
             raise refused(f"`forward` changes `{spec.target}` in place")
     for one in program.graph_signature.input_specs:

@@ -1,0 +1,52 @@
+"""`kernel-smith seed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_smith.cli import seed as command
+from kernel_smith.evaluation.screen import screen
+from kernel_smith.proposers.seed import Seed
+
+Cli = Callable[..., Any]
+
+
+def test_a_seed_is_written_and_the_next_command_named(cli: Cli, tmp_path: Path) -> None:
+    done = cli("seed", "gelu_tanh", "--workload", "odd", "-o", "mine.py", "--quiet")
+    assert done.code == 0, done.err
+    assert done.err == ""
+    assert screen((tmp_path / "mine.py").read_text()) == []
+    assert "next: kernel-smith evaluate gelu_tanh mine.py --backend cpp" in done.out
+
+
+def test_the_record_names_the_file(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = Seed(
+        task="t", backend="cpp", source="# a seed", workloads=("odd",), kernels=1, torch="2"
+    )
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: seed)
+    record = cli("seed", "gelu_tanh", "--json").json
+    assert record["path"] == "gelu_tanh_seed_cpp.py"
+    assert (tmp_path / record["path"]).read_text() == record["source"]
+    assert record["kernels"] == 1
+
+
+def test_a_file_that_cannot_be_written_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = Seed(task="t", backend="cpp", source="", workloads=(), kernels=1, torch="2")
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: seed)
+    cli("seed", "gelu_tanh", "-o", "missing/mine.py").complains(2, "missing/mine.py", "-o FILE")
+
+
+def test_a_task_of_library_calls_is_refused(cli: Cli) -> None:
+    cli("seed", "matmul", "-q").complains(2, "leaves all of it to the library")
+
+
+def test_bad_arguments_are_refused(cli: Cli) -> None:
+    cli("seed", "gelu_tanh", "--device", "tpu").complains(2, "'tpu'", "cpu or cuda")
+    cli("seed", "gelu_tanh", "--workload", "huge").complains(2, "'huge'")
+    cli("seed", "no_such_task").complains(2, "no_such_task")

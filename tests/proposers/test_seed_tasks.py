@@ -1,0 +1,161 @@
+"""Whole seeds: made by torch's compiler from tasks, judged, or refused with the reason."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.proposers.seed import Seed, make_seed
+from kernel_smith.records import Options, Stage, Task, Variant
+from kernel_smith.tasks import find_task
+
+# The compiler warns about its own affairs.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+NORM = """
+import torch
+
+TASK = {
+    "workloads": {
+        "wide": {"rows": 16, "columns": 96, "groups": 2},
+        "other": {"rows": 16, "columns": 96, "groups": 3},
+        "tall": {"rows": 64, "columns": 12},
+    },
+    "variants": ["large", "strided"],
+}
+
+
+class Model(torch.nn.Module):
+    def __init__(self, columns, groups):
+        super().__init__()
+        self.groups = groups
+        self.layers = torch.nn.Sequential(torch.nn.Linear(columns, columns), torch.nn.GELU())
+        self.register_buffer("shift", torch.randn(columns))
+
+    def forward(self, x, pair):
+        grouped = self.layers(x).unflatten(-1, (self.groups, -1))
+        softened = torch.softmax(grouped, -1).flatten(-2) + self.shift
+        return {"soft": softened * pair["scale"], "extreme": [softened.amax(-1), softened.sum(0)]}
+
+
+def get_inputs(rows=16, columns=96, groups=2):
+    return [torch.randn(rows, columns), {"scale": torch.randn(rows, 1)}]
+
+
+def get_init_inputs(columns=96, groups=2):
+    return [columns, groups]
+"""
+
+REFUSED = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        return {result}
+
+
+def get_inputs():
+    return [torch.randn(32, 8)]
+"""
+
+
+def build(task: Task, *workloads: str) -> Seed:
+    """A seed made in this process, which saves the start of another."""
+    # Importing the compiler warns too, which must not happen while tests are collected.
+    from kernel_smith.proposers.seed.inside.build import build_seed
+
+    chosen = workloads or [workload.name for workload in task.workloads]
+    return build_seed(task, "cpu", chosen, lambda what: None)
+
+
+@pytest.mark.slow
+def test_a_seed_with_parameters_and_nested_results_convinces_the_judge(
+    write_task, engine: LocalEngine, quick: Options
+) -> None:
+    task = write_task(NORM)
+    heard: list[str] = []
+    seed = make_seed(task, "cpu", progress=heard.append)
+    assert (seed.backend, seed.workloads) == ("cpp", ("wide", "other", "tall"))
+    assert seed.kernels > 2
+    assert seed.library_calls == ("addmm",)
+    assert any("wide" in what for what in heard)
+    evaluation = engine.evaluate(task, seed.candidate, quick)
+    assert evaluation.stage is Stage.OK, evaluation.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["row_max_index", "max_pool2d"])
+def test_a_seed_of_the_suite_convinces_the_judge(
+    name: str, engine: LocalEngine, quick: Options
+) -> None:
+    task = find_task(name)
+    seed = build(task)
+    assert seed.library_calls == ()
+    evaluation = engine.evaluate(task, seed.candidate, quick)
+    assert evaluation.stage is Stage.OK, evaluation.message
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_a_triton_seed_convinces_the_judge(engine: LocalEngine, quick: Options) -> None:
+    """In a process of its own, which may have to pretend that there is a GPU."""
+    task = find_task("silu_and_mul_llm")
+    assert Variant.STRIDED not in task.variants
+    seed = make_seed(task, "cuda", ["small"])
+    assert seed.backend == "triton"
+    assert "@triton.jit" in seed.source and "XBLOCK=" in seed.source
+    small = task.model_copy(update={"workloads": task.workloads[:1]})
+    evaluation = engine.evaluate(small, seed.candidate, quick)
+    assert evaluation.ok, evaluation.message
+
+
+def test_one_workload_can_be_chosen(write_task) -> None:
+    seed = build(write_task(NORM), "tall")
+    assert seed.workloads == ("tall",)
+    assert "run_tall" in seed.source and "run_wide" not in seed.source
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ("x @ x.T", "leaves all of it to the library"),
+        ("torch.rand_like(x) + x", "draws random numbers"),
+        ("torch.dropout(x, 0.5, True)", "draws random numbers"),
+        ("self.norm(x)", "in place"),
+        ("x.relu_() + 1", "in place"),
+        ("x[x > 0] * 2", "depends on the data"),
+        ("x + 1 if x.sum() > 0 else x", "torch.export cannot take the model"),
+        ("torch.sparse_coo_tensor(x)", "torch.export cannot take the model"),
+    ],
+)
+def test_what_cannot_be_a_seed_is_refused_with_the_reason(
+    write_task, result: str, reason: str
+) -> None:
+    task = write_task(REFUSED.replace("{result}", result))
+    with pytest.raises(BadInput, match=reason):
+        build(task)
+
+
+def test_dropout_that_drops_nothing_is_not_random(write_task) -> None:
+    task = write_task(REFUSED.replace("{result}", "torch.dropout(x * 2, 0.5, False) + 1"))
+    assert build(task).kernels == 1
+
+
+def test_a_task_that_fails_is_refused_with_its_line(write_task) -> None:
+    task = write_task(REFUSED.replace("{result}", "x") + "\nraise RuntimeError('broken')\n")
+    with pytest.raises(BadInput, match="broken"):
+        build(task)
+
+
+def test_an_unknown_workload_is_refused_with_the_known_ones(write_task) -> None:
+    with pytest.raises(BadInput, match="no workload 'huge'") as caught:
+        make_seed(write_task(NORM), "cpu", ["huge"])
+    assert "wide, other, tall" in caught.value.hint
