@@ -1,32 +1,18 @@
-"""What an accepted candidate's record says: speedups with intervals, and where the time went."""
+"""Where the time of an accepted candidate went, by the origin of the code."""
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 from kernel_smith.evaluation.judge.child import ChildFailed
-from kernel_smith.evaluation.judge.clock import Measurement
-from kernel_smith.evaluation.judge.nursery import Place
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.profile import attribute, read_maps
 from kernel_smith.evaluation.judge.reference import InputSet
-from kernel_smith.evaluation.judge.statistics import combine, distribution
 from kernel_smith.records import (
-    BaselineSpeedup,
-    BaselineTiming,
-    Interval,
     KernelShare,
-    Options,
-    Reason,
-    Task,
-    Timing,
-    Workload,
-    WorkloadTiming,
 )
 
 _PROFILE_SECONDS = 0.04
@@ -80,66 +66,3 @@ class Profile:
         except OSError:
             raise ChildFailed("died", "gone before its time could be attributed") from None
         return attribute(pointers, maps, lambda path: path.startswith(self._authored))
-
-
-def summarise(
-    task: Task,
-    measurements: dict[str, Measurement],
-    options: Options,
-    candidate: str,
-    place: Place,
-    plain: Mapping[str, Measurement] = MappingProxyType({}),
-) -> tuple[Timing, Reason | None]:
-    """Per workload and overall; `TOO_NOISY` where the overall interval is too wide to be of use.
-
-    `plain` holds the plain calls of workloads whose calls were timed as replays.
-    """
-    weights = [workload.weight for workload in task.workloads]
-    overall = []
-    for baseline in options.baselines:
-        parts = [
-            measurements[w.name].log_ratio(baseline, candidate).allowing_for_luck()
-            for w in task.workloads
-        ]
-        speedup = combine(parts, weights).interval()
-        overall.append(BaselineSpeedup(baseline=baseline, speedup=speedup))
-    workloads = tuple(
-        _workload_timing(w, measurements[w.name], options, candidate, plain.get(w.name))
-        for w in task.workloads
-    )
-    timing = Timing(speedups=tuple(overall), workloads=workloads, cores=tuple(sorted(place.timed)))
-    noisy = any(s.speedup.half_width > options.sampling.unstable_above for s in overall)
-    return timing, Reason.TOO_NOISY if noisy else None
-
-
-def _workload_timing(
-    workload: Workload,
-    measurement: Measurement,
-    options: Options,
-    candidate: str,
-    plain: Measurement | None,
-) -> WorkloadTiming:
-    mine = measurement.samples[candidate]
-    return WorkloadTiming(
-        workload=workload.name,
-        weight=workload.weight,
-        way="plain" if plain is None else "replay",
-        plain_p50=None if plain is None else statistics.median(plain.samples[candidate].seconds),
-        candidate=distribution(mine.seconds),
-        baselines=tuple(
-            BaselineTiming(
-                baseline=baseline,
-                speedup=_speedup(measurement, baseline, candidate),
-                seconds=distribution(measurement.samples[baseline].seconds),
-                plain_speedup=None if plain is None else _speedup(plain, baseline, candidate),
-            )
-            for baseline in options.baselines
-        ),
-        rounds=measurement.rounds,
-        calls=measurement.calls,
-        inner_p50=statistics.median(mine.inner),
-    )
-
-
-def _speedup(measurement: Measurement, baseline: str, candidate: str) -> Interval:
-    return measurement.log_ratio(baseline, candidate).allowing_for_luck().interval()

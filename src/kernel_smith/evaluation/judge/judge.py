@@ -78,6 +78,7 @@ class Judge:
             return self._benches[key]
         while len(self._benches) >= _BENCHES_KEPT or (self._benches and presence.is_crowded()):
             self._benches.popitem(last=False)[1].close()
+            presence.give_memory_back()
         bench = make()
         try:
             admit(bench, options.admit)

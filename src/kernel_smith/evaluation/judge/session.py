@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
 
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.backends import find_backend
-from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.bench import COMPILED, Bench
 from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.correctness import (
@@ -30,7 +30,7 @@ from kernel_smith.evaluation.judge.correctness import (
     check_workload,
 )
 from kernel_smith.evaluation.judge.environment import describe_machine, store_bytes_per_second
-from kernel_smith.evaluation.judge.evidence import Profile, summarise
+from kernel_smith.evaluation.judge.evidence import Profile
 from kernel_smith.evaluation.judge.integrity import (
     check_library_time,
     check_physics,
@@ -39,6 +39,7 @@ from kernel_smith.evaluation.judge.integrity import (
 from kernel_smith.evaluation.judge.interpreting import interpretable_part
 from kernel_smith.evaluation.judge.lane import exclusive
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.outcome import Outcome, side_by_side, summarise
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
@@ -110,6 +111,7 @@ class Session:
         try:
             with self._step("screen"):
                 tree = self._screen()
+            self._check_options()
             with self._step("task"):
                 bench = self._make_ready(self._task, self._options)
                 for workload in self._task.workloads:
@@ -159,22 +161,26 @@ class Session:
                 kernels = profile.kernels()
         if candidate.not_sampled:
             self._notes.append(f"no time shares by module: {candidate.not_sampled}")
-        return self._record_timing(measurements, accuracy=accuracy, kernels=kernels)
+        baselines = self._options.baselines
+        outcomes = {
+            name: side_by_side(measurement, CANDIDATE, baselines)
+            for name, measurement in measurements.items()
+        }
+        return self._record_timing(outcomes, accuracy=accuracy, kernels=kernels)
 
-    def _record_timing(
-        self,
-        measurements: dict[str, Measurement],
-        plain: Mapping[str, Measurement] = MappingProxyType({}),
-        **fields: Any,
-    ) -> Evaluation:
-        timing, reason = summarise(
-            self._task, measurements, self._options, CANDIDATE, self._place, plain
-        )
+    def _record_timing(self, outcomes: Mapping[str, Outcome], **fields: Any) -> Evaluation:
+        timing, reason = summarise(self._task, outcomes, self._options, self._place)
         message = ""
         if reason is Reason.TOO_NOISY:
             half = max(s.speedup.half_width for s in timing.speedups)
             message = f"the interval is +-{half:.1%} wide"
         return self._record(reason=reason, message=message, timing=timing, **fields)
+
+    def _check_options(self) -> None:
+        if "graph" in self._options.baselines:
+            raise BadInput(
+                "baseline graph: CUDA graphs need a GPU", hint="choose eager or compile instead"
+            )
 
     def _small_part(self, task: Task) -> Task:
         part = interpretable_part(task)
@@ -325,7 +331,7 @@ class Session:
         length = batch_length(prepared.seconds, seconds, prepared.capacity)
         with self._explaining(loading=False):
             bench.enter(candidate, workload, length)
-        if "compile" in self._options.baselines:
+        if COMPILED.keys() & set(self._options.baselines):
             self._progress(f"timing {workload.name}: torch.compile")
         baselines = bench.baselines(workload, self._options, length)
         verifier = TimedVerifier(

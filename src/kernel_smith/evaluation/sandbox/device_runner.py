@@ -123,7 +123,8 @@ class DeviceRunner(Runner):
         before.record()
         answer = work()
         after.record()
-        while not after.query():  # waiting asleep would add the time to wake up
+        finished: Callable[[], bool] = after.query
+        while not finished():  # waiting asleep would add the time to wake up
             pass
         torch.cuda.synchronize()
         self._bell.finish(request["mark"])

@@ -12,7 +12,6 @@ import os
 import time
 
 _START, _DONE = 0, 1
-_WORD = "Q"
 
 
 class Doorbell:
@@ -21,7 +20,7 @@ class Doorbell:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._page = mmap.mmap(fd, mmap.PAGESIZE)
-        self._words = memoryview(self._page).cast(_WORD)
+        self._words = memoryview(self._page).cast("Q")
 
     @classmethod
     def create(cls) -> Doorbell:

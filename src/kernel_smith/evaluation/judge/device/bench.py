@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Child
+from kernel_smith.evaluation.judge.device import presence
+from kernel_smith.evaluation.judge.device.clock import Contest, empty_seconds, time_both_ways
+from kernel_smith.evaluation.judge.device.describe import describe_device
 from kernel_smith.evaluation.judge.device.foundry import Foundry
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import Quiet
+from kernel_smith.evaluation.judge.device.standings import EAGER, Standing, Standings, standing
 from kernel_smith.evaluation.judge.device.work import Work, count_work
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet
-from kernel_smith.records import Limits, Precision, Task, Workload
-
-_EMPTY_BATCHES = 7
+from kernel_smith.records import Baseline, Limits, Precision, Sampling, Task, Workload
 
 
 class DeviceBench(Bench):
@@ -28,7 +29,7 @@ class DeviceBench(Bench):
     ) -> None:
         super().__init__(task, nursery, place, seeds)
         self.quiet = quiet
-        self._foundry = Foundry(nursery, place, Limits())
+        self._foundry = Foundry(nursery, place, Limits(), presence.turns())
         self._work: dict[str, Work] = {}
 
     @property
@@ -42,6 +43,29 @@ class DeviceBench(Bench):
             inputs = self.prepare(workload).stock.author.inputs
             self._work[workload.name] = count_work(self.reference, workload, inputs)
         return self._work[workload.name]
+
+    def eager(self) -> DeviceParticipant:
+        """The process that every candidate is timed beside."""
+        participant = self._baseline(EAGER)
+        assert isinstance(participant, DeviceParticipant)
+        return participant
+
+    def standing(self, workload: Workload, name: Baseline, sampling: Sampling) -> Standing:
+        """How a baseline compares with eager: from the cache, or timed now."""
+        standings = Standings(self.task, describe_device())
+        known = standings.get(workload, name)
+        if known is None:
+            participant = self._baseline(name)
+            assert isinstance(participant, DeviceParticipant)
+            self.enter(participant, workload, 1)
+            participant.bind([self.prepare(workload).stock.author.inputs])
+            participant.run()
+            sets = self.prepare(workload).stock.timing_sets()
+            contest = Contest(self, workload, participant, sets, _Trusting())
+            timed = time_both_ways(contest, sampling)
+            known = standing(name, timed.measurement, timed.plain)
+            standings.put(workload, name, known)
+        return known
 
     def renew_reference(self) -> None:
         """Not needed: how fast a GPU is does not depend on the age of the process that asks."""
@@ -82,10 +106,10 @@ class DeviceBench(Bench):
         self._foundry.close()
 
 
-def empty_seconds(participant: DeviceParticipant, quiet: Quiet) -> float:
-    """The cost of asking, as it is within a measurement: with a cold device."""
-    walls = []
-    for _ in range(_EMPTY_BATCHES):
-        quiet.make_cold()
-        walls.append(participant.run_nothing())
-    return statistics.median(walls)
+class _Trusting:
+    """Nobody suspects a baseline of cheating."""
+
+    def __call__(self, sets: list[InputSet], batch: Batch) -> None: ...
+
+    def take_surprise(self, like: InputSet) -> InputSet | None:
+        return None

@@ -6,7 +6,7 @@ skipped, and every one is checked. What is subtracted is the cost of asking for 
 the reference's process.
 
 Plain calls are timed beside: they show what launching costs. Where a candidate cannot be captured
-they are all there is, for the candidate and for its baselines.
+they are all there is, for the candidate and for its baseline.
 """
 
 from __future__ import annotations
@@ -15,69 +15,98 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from kernel_smith.evaluation.judge.clock import Measurement, Samples, enough
-from kernel_smith.evaluation.judge.correctness import TimedVerifier
-from kernel_smith.evaluation.judge.device.bench import empty_seconds
+from kernel_smith.evaluation.judge.clock import Measurement, Pace, Samples, batch_length, enough
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.participant import Batch
 from kernel_smith.evaluation.judge.reference import InputSet
-from kernel_smith.records import Sampling
+from kernel_smith.records import Sampling, Workload
+
+if TYPE_CHECKING:
+    from kernel_smith.evaluation.judge.device.bench import DeviceBench
 
 Way = Literal["replay", "plain"]
 
+_PACE = Pace(wanted=3e-3, shortest=2e-3)
+_WORTH_LENGTHENING = 1.5
+_PLAIN_CALLS = 24
+_PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
 _WARM_UP_ROUNDS = 2
-_SIGMAS = 3.0
+_EMPTY_BATCHES = 7
 _SURPRISES = 0.2  # per round
+_SIGMAS = 3.0
 
 _system_random = random.SystemRandom()
 
 
+class Verifier(Protocol):
+    """Checks the candidate's results of a batch, and may slip a variant of the inputs into one."""
+
+    def __call__(self, sets: list[InputSet], batch: Batch) -> None: ...
+    def take_surprise(self, like: InputSet) -> InputSet | None: ...
+
+
 @dataclass
 class Contest:
-    """A candidate and its baselines on one workload, entered with room for `length` calls."""
+    """A candidate beside eager PyTorch, on one workload."""
 
+    bench: DeviceBench
+    workload: Workload
     candidate: DeviceParticipant
-    baselines: Sequence[DeviceParticipant]
     sets: Iterator[InputSet]
-    length: int
-    quiet: Quiet
-    verify: TimedVerifier
+    verify: Verifier
+    length: int = 0
     busy: list[bool] = field(default_factory=list)
     switching: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def everyone(self) -> list[DeviceParticipant]:
-        return [self.candidate, *self.baselines]
+        return [self.candidate, self.bench.eager()]
 
-    def capture(self) -> str | None:
-        """Bind everyone and have the calls captured; why the candidate's could not be, if so."""
+    def prepare(self) -> str | None:
+        """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
+        prepared = self.bench.prepare(self.workload)
+        self._enter(batch_length(prepared.seconds, prepared.seconds, prepared.capacity, _PACE))
+        refusal = self._capture()
+        if refusal is None:
+            self.round("replay")
+            seconds = max(self.candidate.device_seconds(), 1e-7)
+            length = batch_length(prepared.seconds, seconds, prepared.capacity, _PACE)
+            if length > _WORTH_LENGTHENING * self.length:
+                self._enter(length)
+                refusal = self._capture()
+        return refusal
+
+    def _enter(self, length: int) -> None:
+        self.length = length
+        for participant in self.everyone:
+            self.bench.enter(participant, self.workload, length)
+
+    def _capture(self) -> str | None:
         chosen = list(islice(self.sets, self.length))
         for participant in self.everyone:
             participant.bind(chosen)
         refusals = [participant.capture() for participant in self.everyone]
         return next((refusal for refusal in refusals if refusal is not None), None)
 
-    def round(self, way: Way) -> dict[str, Batch]:
+    def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
         """Everyone once, in random order, on the same sets; the candidate's results are checked."""
-        chosen = list(islice(self.sets, self.length))
+        chosen = list(islice(self.sets, min(self.length, most or self.length)))
         if _system_random.random() < _SURPRISES:
             self._surprise(chosen)
         batches = {}
         for participant in _system_random.sample(self.everyone, len(self.everyone)):
-            if way == "plain":
-                participant.bind(chosen)
-            else:
-                participant.rewrite(chosen)
-            self.busy.append(self.quiet.is_busy())
-            self.quiet.make_cold()
-            replayed = way == "replay"
-            batches[participant.name] = participant.replay() if replayed else participant.run()
+            place = participant.rewrite if way == "replay" else participant.bind
+            place(chosen)
+            self.busy.append(self.bench.quiet.is_busy())
+            self.bench.quiet.make_cold()
+            run: Callable[[], Batch] = participant.replay if way == "replay" else participant.run
+            batches[participant.name] = run()
             self.switching.setdefault(participant.name, []).append(participant.switching_seconds)
         self.verify(chosen, batches[self.candidate.name])
         return batches
@@ -89,24 +118,52 @@ class Contest:
             chosen[_system_random.randrange(len(chosen))] = variant
 
 
-def measure(contest: Contest, sampling: Sampling, way: Way) -> Measurement:
+@dataclass(frozen=True)
+class Timed:
+    """A contest's result: replays, or plain calls if replays were refused; and plain calls beside
+    the replays."""
+
+    measurement: Measurement
+    plain: Measurement | None
+    refusal: str | None
+
+
+def time_both_ways(contest: Contest, sampling: Sampling) -> Timed:
+    refusal = contest.prepare()
+    if refusal is not None:
+        return Timed(measure(contest, sampling, "plain"), None, refusal)
+    measurement = measure(contest, sampling, "replay")
+    return Timed(measurement, measure(contest, _PLAIN, "plain", _PLAIN_CALLS), None)
+
+
+def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = None) -> Measurement:
     """Alternate until the interval is tight."""
+    candidate, eager = contest.candidate, contest.bench.eager()
     samples = {participant.name: Samples() for participant in contest.everyone}
-    empty = empty_seconds(contest.baselines[0], contest.quiet)
+    empty = empty_seconds(eager, contest.bench.quiet)
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
     for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
-        batches = contest.round(way)
+        batches = contest.round(way, most)
         if turn < _WARM_UP_ROUNDS:
             continue
         for name, batch in batches.items():
             samples[name].add(batch, empty)
-        calls = measurement.calls + contest.length
+        calls = measurement.calls + batches[candidate.name].calls
         measurement = Measurement(samples, measurement.rounds + 1, calls)
-        if enough(measurement, contest.candidate, contest.baselines, sampling, deadline):
+        if enough(measurement, candidate, [eager], sampling, deadline):
             break
-    _charge_hidden_work(contest, samples[contest.candidate.name])
+    _charge_hidden_work(contest, samples[candidate.name])
     return measurement
+
+
+def empty_seconds(participant: DeviceParticipant, quiet: Quiet) -> float:
+    """The cost of asking, as it is within a measurement: with a cold device."""
+    walls = []
+    for _ in range(_EMPTY_BATCHES):
+        quiet.make_cold()
+        walls.append(participant.run_nothing())
+    return statistics.median(walls)
 
 
 def _charge_hidden_work(contest: Contest, mine: Samples) -> None:
@@ -117,13 +174,13 @@ def _charge_hidden_work(contest: Contest, mine: Samples) -> None:
     candidate is charged the difference: there is nothing to be gained by an early start, or by
     calling the work finished before it is.
     """
-    own = contest.switching[contest.candidate.name]
-    usual = contest.switching[contest.baselines[0].name]
+    own, usual = (contest.switching[participant.name] for participant in contest.everyone)
     excess = statistics.median(own) - statistics.median(usual)
     chance = math.sqrt((_spread(own) ** 2 + _spread(usual) ** 2) / len(own))
     charged = excess - _SIGMAS * chance
     if charged > 0:
-        mine.seconds = [seconds + charged / contest.length for seconds in mine.seconds]
+        calls = mine.calls / len(mine.seconds)
+        mine.seconds = [seconds + charged / calls for seconds in mine.seconds]
 
 
 def _spread(seconds: Sequence[float]) -> float:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.device.turns import Turns
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.sandbox.triton_tools import LAUNCHER, MACHINE_CODE
@@ -32,7 +33,8 @@ _FLAG = re.compile(
 
 
 class Foundry:
-    def __init__(self, nursery: Nursery, place: Place, limits: Limits) -> None:
+    def __init__(self, nursery: Nursery, place: Place, limits: Limits, turns: Turns) -> None:
+        self._turns = turns
         self._nursery = nursery
         self._place = place
         self._limits = limits
@@ -56,7 +58,8 @@ class Foundry:
         except (KeyError, TypeError, BadInput) as error:
             return {"log": f"malformed request: {error}"}
         try:
-            made = self._make(command, name, source)
+            with self._turns.stepping_out():
+                made = self._make(command, name, source)
         except Rejected as rejected:
             self.rejection = rejected
             return {"log": str(rejected.evidence.get("log") or rejected.message)}

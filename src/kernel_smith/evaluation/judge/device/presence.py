@@ -7,8 +7,9 @@ import functools
 import torch
 
 from kernel_smith.evaluation.judge.device.quiet import Quiet
+from kernel_smith.evaluation.judge.device.turns import Turns
 
-_CROWDED = 0.3  # of the device's memory in sets and answers of earlier tasks
+_CROWDED = 0.4  # of the device's memory, if less is free
 
 
 @functools.cache
@@ -25,12 +26,20 @@ def quiet() -> Quiet:
 
 
 def is_crowded() -> bool:
-    """Do the tasks that are kept ready take up so much that the next one may not fit?"""
-    return torch.cuda.memory_allocated() > _CROWDED * _total_memory()
+    """Is so much taken, by tasks that are kept ready here or elsewhere, that the next one may not
+    fit?"""
+    if not is_usable():
+        return False
+    free, total = torch.cuda.mem_get_info()
+    return free < _CROWDED * total
 
 
 @functools.cache
-def _total_memory() -> int:
-    if not is_usable():
-        return 0
-    return int(torch.cuda.get_device_properties(0).total_memory)
+def turns() -> Turns:
+    return Turns()
+
+
+def give_memory_back() -> None:
+    """What was freed is kept for the next use, unless somebody says that it is not needed."""
+    if is_usable():
+        torch.cuda.empty_cache()

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
+import contextlib
+import statistics
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.clock import Measurement, Pace, batch_length
+from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
+from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
 from kernel_smith.evaluation.judge.device.ceilings import ceilings
-from kernel_smith.evaluation.judge.device.clock import Contest, Way, measure
+from kernel_smith.evaluation.judge.device.clock import Contest, Timed, time_both_ways
 from kernel_smith.evaluation.judge.device.describe import describe_device
 from kernel_smith.evaluation.judge.device.foundry import Foundry
 from kernel_smith.evaluation.judge.device.kernels import summarise_kernels
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import check_idle
 from kernel_smith.evaluation.judge.device.roofline import roofline
+from kernel_smith.evaluation.judge.device.standings import (
+    EAGER,
+    GRAPH,
+    against_graph,
+    through_eager,
+)
 from kernel_smith.evaluation.judge.device.telemetry import TelemetrySampler
 from kernel_smith.evaluation.judge.integrity import check_physics, check_processor_use
-from kernel_smith.evaluation.judge.lane import exclusive
+from kernel_smith.evaluation.judge.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.participant import Participant
-from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
+from kernel_smith.evaluation.judge.statistics import distribution
 from kernel_smith.evaluation.judge.workshop import Maker
 from kernel_smith.records import (
     Accuracy,
@@ -38,30 +47,19 @@ from kernel_smith.records import (
     Precision,
     Reason,
     Roofline,
-    Sampling,
     Workload,
 )
 
-_WORTH_LENGTHENING = 1.5
-_PLAIN_CALLS = 24
-_PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
-_PACE = Pace(wanted=3e-3, shortest=2e-3)
+_SHARING = frozenset({"task", "load", "correctness", "kernels", "profile"})
 _PROFILED_CALLS = 4
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
 
-@dataclasses.dataclass
-class _Timed:
-    """One workload."""
-
-    way: Way
-    measurement: Measurement
-    plain: Measurement | None
-    kernels: tuple[DeviceKernel, ...]
-
-
 class DeviceSession(Session):
     on_device = True
+
+    def _check_options(self) -> None:
+        """Every baseline is there."""
 
     def run(self) -> Evaluation:
         try:
@@ -73,8 +71,17 @@ class DeviceSession(Session):
             rejected = Rejected(Reason.MEMORY_LIMIT, message)
             return self._record(reason=rejected.reason, rejected=rejected)
 
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        """Whatever touches the device takes turns with other judges."""
+        with contextlib.ExitStack() as stack:
+            if name in _SHARING:
+                stack.enter_context(presence.turns().sharing())
+            stack.enter_context(super()._step(name))
+            yield
+
     def _maker(self, tree: ast.Module) -> Maker:
-        return Foundry(self._nursery, self._place, self._options.limits)
+        return Foundry(self._nursery, self._place, self._options.limits, presence.turns())
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
         child = self._nursery.start(
@@ -103,23 +110,21 @@ class DeviceSession(Session):
     ) -> Evaluation:
         assert isinstance(bench, DeviceBench) and isinstance(candidate, DeviceParticipant)
         device = describe_device()
-        limits = ceilings(device)
-        with exclusive(self._place.timed), self._step("timing"), TelemetrySampler() as sampler:
-            timed = {
+        with presence.turns().alone(), self._step("timing"), TelemetrySampler() as sampler:
+            limits = ceilings(device)
+            outcomes = {
                 workload.name: self._time_workload(bench, candidate, workload, limits)
                 for workload in self._task.workloads
             }
-        measurements = {name: one.measurement for name, one in timed.items()}
-        plain = {name: one.plain for name, one in timed.items() if one.plain is not None}
-        largest = max(self._task.workloads, key=lambda w: bench.work(w).traffic_bytes)
+        with self._step("profile"), self._explaining(loading=False):
+            kernels = self._profile(bench, candidate)
         return self._record_timing(
-            measurements,
-            plain,
+            outcomes,
             accuracy=accuracy,
             device=device,
-            device_kernels=timed[largest.name].kernels,
+            device_kernels=kernels,
             rooflines=tuple(
-                self._roofline(bench, workload, timed[workload.name], limits)
+                _roofline(bench, workload, outcomes[workload.name], kernels, limits)
                 for workload in self._task.workloads
             ),
             ceilings=limits,
@@ -128,59 +133,49 @@ class DeviceSession(Session):
 
     def _time_workload(
         self, bench: DeviceBench, candidate: DeviceParticipant, workload: Workload, limits: Ceilings
-    ) -> _Timed:
+    ) -> Outcome:
         self._progress(f"timing {workload.name}")
-        prepared = bench.prepare(workload)
-        sets = prepared.stock.timing_sets()
-        length = batch_length(prepared.seconds, prepared.seconds, prepared.capacity, _PACE)
         with self._explaining(loading=False):
-            contest = self._enter(bench, candidate, workload, sets, length)
-            refusal = contest.capture()
-            if refusal is None:
-                contest = self._lengthen(bench, workload, contest)
-            else:
-                self._notes.append(f"{workload.name}: no CUDA graph, so timed plainly: {refusal}")
-            way: Way = "replay" if refusal is None else "plain"
-            measurement = measure(contest, self._options.sampling, way)
-            plain = None
-            if refusal is None:
-                shorter = dataclasses.replace(contest, length=min(contest.length, _PLAIN_CALLS))
-                plain = measure(shorter, _PLAIN, "plain")
-            self._check_integrity(bench, contest, measurement, workload, limits)
-            kernels = self._profile(candidate, sets, workload)
-        return _Timed(way, measurement, plain, kernels)
+            contest = self._contest(bench, candidate, workload)
+            timed = time_both_ways(contest, self._options.sampling)
+            self._check_integrity(bench, contest, timed.measurement, workload, limits)
+        if timed.refusal is not None:
+            self._notes.append(f"{workload.name}: no CUDA graph, timed plainly: {timed.refusal}")
+        return self._outcome(bench, workload, timed)
 
-    def _enter(
-        self,
-        bench: DeviceBench,
-        candidate: DeviceParticipant,
-        workload: Workload,
-        sets: Iterator[InputSet],
-        length: int,
+    def _outcome(self, bench: DeviceBench, workload: Workload, timed: Timed) -> Outcome:
+        """The candidate against eager, and through it against the other baselines."""
+        measurement, plain = timed.measurement, timed.plain
+        direct = Against(
+            measurement.log_ratio(EAGER, CANDIDATE),
+            distribution(measurement.samples[EAGER].seconds),
+            None if plain is None else plain.log_ratio(EAGER, CANDIDATE),
+        )
+        against: dict[str, Against] = {EAGER: direct}
+        for name in self._options.baselines:
+            if name == GRAPH:
+                against[name] = (
+                    direct if plain is None else against_graph(direct, measurement, plain)
+                )
+            elif name != EAGER:
+                self._progress(f"timing {workload.name}: {name}")
+                known = bench.standing(workload, name, self._options.sampling)
+                against[name] = through_eager(direct, known)
+        p50 = None if plain is None else statistics.median(plain.samples[CANDIDATE].seconds)
+        return Outcome(measurement, CANDIDATE, against, p50)
+
+    def _contest(
+        self, bench: DeviceBench, candidate: DeviceParticipant, workload: Workload
     ) -> Contest:
-        prepared = bench.enter(candidate, workload, length)
-        baselines = bench.baselines(workload, self._options, length)
+        stock = bench.prepare(workload).stock
         verifier = TimedVerifier(
             candidate,
-            baselines[0],
-            prepared.stock,
-            prepared.described,
+            bench.eager(),
+            stock,
+            bench.prepare(workload).described,
             lambda inputs: self._ask_fresh_process(bench, workload, inputs),
         )
-        opponents = [one for one in baselines if isinstance(one, DeviceParticipant)]
-        return Contest(candidate, opponents, sets, length, bench.quiet, verifier)
-
-    def _lengthen(self, bench: DeviceBench, workload: Workload, contest: Contest) -> Contest:
-        """More calls per batch, where the candidate is so fast that batches would be too short."""
-        prepared = bench.prepare(workload)
-        contest.round("replay")
-        seconds = max(contest.candidate.device_seconds(), 1e-7)
-        length = batch_length(prepared.seconds, seconds, prepared.capacity, _PACE)
-        if length < _WORTH_LENGTHENING * contest.length:
-            return contest
-        longer = self._enter(bench, contest.candidate, workload, contest.sets, length)
-        longer.capture()
-        return longer
+        return Contest(bench, workload, candidate, stock.timing_sets(), verifier)
 
     def _check_integrity(
         self,
@@ -191,28 +186,34 @@ class DeviceSession(Session):
         limits: Ceilings,
     ) -> None:
         mine = measurement.samples[CANDIDATE]
-        theirs = measurement.samples[contest.baselines[0].name]
+        theirs = measurement.samples[EAGER]
         check_idle(contest.busy)
         check_processor_use(mine.windows, theirs.windows, len(self._place.timed))
-        middle = sorted(mine.seconds)[len(mine.seconds) // 2]
+        middle = statistics.median(mine.seconds)
         fastest = _CACHE_FASTER_THAN_MEMORY * limits.copy_bytes_per_second
         check_physics(middle, bench.work(workload).floor_bytes, fastest)
 
     def _profile(
-        self, candidate: DeviceParticipant, sets: Iterator[InputSet], workload: Workload
+        self, bench: DeviceBench, candidate: DeviceParticipant
     ) -> tuple[DeviceKernel, ...]:
-        count = min(candidate.capacity, _PROFILED_CALLS)
-        candidate.bind([next(sets) for _ in range(count)])
+        """The kernels of the workload with most to do."""
+        workload = max(self._task.workloads, key=lambda w: bench.work(w).traffic_bytes)
+        sets = bench.enter(candidate, workload, _PROFILED_CALLS).stock.timing_sets()
+        candidate.bind(list(islice(sets, _PROFILED_CALLS)))
         try:
-            return summarise_kernels(candidate.profile(), count)
+            return summarise_kernels(candidate.profile(), _PROFILED_CALLS)
         except ValueError as error:
             self._notes.append(f"{workload.name}: no list of kernels: {error}")
             return ()
 
-    def _roofline(
-        self, bench: DeviceBench, workload: Workload, timed: _Timed, limits: Ceilings
-    ) -> Roofline:
-        samples = timed.measurement.samples[CANDIDATE].seconds
-        middle = sorted(samples)[len(samples) // 2]
-        launches = sum(kernel.launches for kernel in timed.kernels) or 1.0
-        return roofline(bench.work(workload), limits, middle, workload.name, launches)
+
+def _roofline(
+    bench: DeviceBench,
+    workload: Workload,
+    outcome: Outcome,
+    kernels: tuple[DeviceKernel, ...],
+    limits: Ceilings,
+) -> Roofline:
+    middle = statistics.median(outcome.measurement.samples[CANDIDATE].seconds)
+    launches = sum(kernel.launches for kernel in kernels) or 1.0
+    return roofline(bench.work(workload), limits, middle, workload.name, launches)

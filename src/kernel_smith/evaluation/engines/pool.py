@@ -1,0 +1,106 @@
+"""Several judges on this machine, each with a lane of its own.
+
+Candidates are compiled and checked side by side; the judges themselves take turns where something
+is timed. A lane keeps the tasks of its last candidates ready, so it prefers candidates of those.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from kernel_smith.evaluation.engines.cache import EvaluationCache
+from kernel_smith.evaluation.engines.local import LocalEngine
+from kernel_smith.records import Candidate, Evaluation, Options, Task
+
+_TASKS_KEPT_READY = 3
+_LONGEST_LOOK = 64  # how far ahead a lane looks for a candidate of a task that it has ready
+
+
+@dataclass(frozen=True)
+class _Job:
+    task: Task
+    candidate: Candidate
+    options: Options
+    future: Future[Evaluation] = field(default_factory=Future)
+
+
+class LocalPool:
+    """`with LocalPool(lanes=4) as pool: future = pool.submit(task, candidate)`."""
+
+    def __init__(self, lanes: int, cache: EvaluationCache | None = None) -> None:
+        self._waiting: deque[_Job] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._engines = [LocalEngine(cache) for _ in range(lanes)]
+        self._threads = [
+            threading.Thread(target=self._run_lane, args=(engine,), daemon=True)
+            for engine in self._engines
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(
+        self, task: Task, candidate: Candidate, options: Options | None = None
+    ) -> Future[Evaluation]:
+        """The evaluation, in the future. Cancelling works until a lane has begun with it."""
+        job = _Job(task, candidate, options or Options())
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the pool is closed")
+            self._waiting.append(job)
+            self._changed.notify()
+        return job.future
+
+    def _run_lane(self, engine: LocalEngine) -> None:
+        ready: deque[str] = deque(maxlen=_TASKS_KEPT_READY)
+        while (job := self._next_job(ready)) is not None:
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            if job.task.content_hash not in ready:
+                ready.append(job.task.content_hash)
+            try:
+                job.future.set_result(engine.evaluate(job.task, job.candidate, job.options))
+            except BaseException as error:
+                job.future.set_exception(error)
+        engine.close()
+
+    def _next_job(self, ready: deque[str]) -> _Job | None:
+        """The first job of a task that is ready here, or else the first of all."""
+        with self._changed:
+            while not self._waiting:
+                if self._closed:
+                    return None
+                self._changed.wait()
+            for index in range(min(len(self._waiting), _LONGEST_LOOK)):
+                if self._waiting[index].task.content_hash in ready:
+                    job = self._waiting[index]
+                    del self._waiting[index]
+                    return job
+            return self._waiting.popleft()
+
+    def close(self) -> None:
+        """Finish what was begun; what still waits is cancelled."""
+        with self._changed:
+            self._closed = True
+            for job in self._waiting:
+                job.future.cancel()
+            self._waiting.clear()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
