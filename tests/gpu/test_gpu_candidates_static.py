@@ -100,7 +100,7 @@ def test_an_honest_candidate_passes_the_screen(path: Path) -> None:
 def test_an_honest_candidate_is_right_in_the_interpreter(engine: LocalEngine, name: str) -> None:
     path = HERE / "honest" / f"{name}.py"
     candidate = Candidate(backend="triton", source=path.read_text(), name=path.name)
-    evaluation = engine.evaluate(task_of(path), candidate, Options(seeds=1))
+    evaluation = engine.evaluate(task_of(path), candidate, Options(seeds=1, interpret=True))
     assert evaluation.stage is Stage.OK, f"{evaluation.message} {evaluation.log}"
 
 

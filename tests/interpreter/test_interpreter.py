@@ -71,7 +71,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
 
 def judge(engine: LocalEngine, task: Task, source: str, screen: bool = True) -> Evaluation:
     candidate = Candidate(backend="triton", source=source, name="mine.py")
-    return engine.evaluate(task, candidate, Options(seeds=2, screen=screen))
+    return engine.evaluate(task, candidate, Options(seeds=2, screen=screen, interpret=True))
 
 
 def test_a_right_candidate_is_ok_and_not_timed(engine: LocalEngine, task: Task) -> None:

@@ -27,7 +27,17 @@ _COMPILING_SECONDS = 120.0  # that one request of a child may wait for compilers
 
 _BRINGS_DESCRIPTORS = frozenset({"chunks"})
 
-FailureKind = Literal["exception", "signature", "memory", "timeout", "died", "protocol"]
+FailureKind = Literal[
+    "exception",
+    "signature",
+    "memory",
+    "compiler",
+    "resources",
+    "timeout",
+    "died",
+    "protocol",
+]
+_REPORTED = frozenset({"signature", "memory", "compiler", "resources"})
 
 
 class Interrupted(Exception):
@@ -153,7 +163,7 @@ class Child:
         if not isinstance(error, dict):
             return self._failure("protocol", "malformed error report", self.read_log())
         kind: FailureKind = "exception"
-        if error.get("kind") in ("signature", "memory"):
+        if error.get("kind") in _REPORTED:
             kind = error["kind"]
         log = f"{_text(error.get('traceback', ''))}\n{self.read_log()}".strip()
         return self._failure(kind, _text(error.get("message", "")), log)

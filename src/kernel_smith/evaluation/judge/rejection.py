@@ -8,21 +8,22 @@ from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.records import Reason
 
 _LONGEST_MESSAGE = 8000
-_LOADING = {
-    "exception": Reason.LOAD_EXCEPTION,
-    "signature": Reason.WRONG_SIGNATURE,
+_ANYWHERE = {
+    "compiler": Reason.COMPILER_REJECTED,
+    "resources": Reason.OUT_OF_RESOURCES,
     "memory": Reason.MEMORY_LIMIT,
-    "timeout": Reason.LOAD_TIMEOUT,
-    "died": Reason.LOAD_CRASHED,
+    "signature": Reason.WRONG_SIGNATURE,
     "protocol": Reason.PROTOCOL_VIOLATION,
 }
-_RUNNING = {
+_LOADING = _ANYWHERE | {
+    "exception": Reason.LOAD_EXCEPTION,
+    "timeout": Reason.LOAD_TIMEOUT,
+    "died": Reason.LOAD_CRASHED,
+}
+_RUNNING = _ANYWHERE | {
     "exception": Reason.EXCEPTION,
-    "signature": Reason.WRONG_SIGNATURE,
-    "memory": Reason.MEMORY_LIMIT,
     "timeout": Reason.CALL_TIMEOUT,
     "died": Reason.CRASHED,
-    "protocol": Reason.PROTOCOL_VIOLATION,
 }
 
 

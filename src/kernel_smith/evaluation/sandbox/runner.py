@@ -40,6 +40,11 @@ from kernel_smith.evaluation.sandbox.wire import Channel
 
 LONGEST_TRACEBACK = 8000
 _MOST_KEPT = 4
+_COMPILERS = {
+    "CompilationError": "compiler",
+    "PTXASError": "compiler",
+    "OutOfResources": "resources",
+}
 Handler = Callable[[dict[str, Any], list[int]], dict[str, Any]]
 _OUR_FOLDER = os.path.join(os.path.dirname(kernel_smith.__file__), "")
 
@@ -317,7 +322,7 @@ def describe_error(error: BaseException, operation: str) -> dict[str, str]:
     elif isinstance(error, MemoryError | torch.OutOfMemoryError):
         kind = "memory"
     else:
-        kind = "exception"
+        kind = next((_COMPILERS[name] for name in _names(error) if name in _COMPILERS), "exception")
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_OUR_FOLDER)]
     lines = traceback.format_list(own) + traceback.format_exception_only(error)
@@ -327,6 +332,12 @@ def describe_error(error: BaseException, operation: str) -> dict[str, str]:
         "message": f"{type(error).__name__}: {_text(error)}"[:LONGEST_TRACEBACK],
         "traceback": "".join(lines)[-LONGEST_TRACEBACK:],
     }
+
+
+def _names(error: BaseException) -> list[str]:
+    """Of the classes that an exception of Triton's belongs to."""
+    classes = type(error).__mro__
+    return [c.__name__ for c in classes if c.__module__.startswith("triton.")]
 
 
 def _text(error: BaseException) -> str:

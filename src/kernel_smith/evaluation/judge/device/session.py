@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -22,6 +23,11 @@ from kernel_smith.evaluation.judge.device.clock import Contest, Timed, time_both
 from kernel_smith.evaluation.judge.device.describe import describe_device
 from kernel_smith.evaluation.judge.device.foundry import Foundry
 from kernel_smith.evaluation.judge.device.kernels import summarise_kernels
+from kernel_smith.evaluation.judge.device.library import (
+    check_library_kernels,
+    check_library_seconds,
+    seconds_without_kernels,
+)
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import check_idle
 from kernel_smith.evaluation.judge.device.roofline import roofline
@@ -57,6 +63,7 @@ _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as 
 
 class DeviceSession(Session):
     on_device = True
+    _library_seconds: Mapping[str, float] = MappingProxyType({})
 
     def _check_options(self) -> None:
         """Every baseline is there."""
@@ -118,6 +125,8 @@ class DeviceSession(Session):
             }
         with self._step("profile"), self._explaining(loading=False):
             kernels = self._profile(bench, candidate)
+        if not self._task.library_calls:
+            check_library_kernels(kernels)
         return self._record_timing(
             outcomes,
             accuracy=accuracy,
@@ -164,6 +173,13 @@ class DeviceSession(Session):
         p50 = None if plain is None else statistics.median(plain.samples[CANDIDATE].seconds)
         return Outcome(measurement, CANDIDATE, against, p50)
 
+    def _is_right_without_kernels(self, bench: Bench, disarmed: Participant) -> bool:
+        right = super()._is_right_without_kernels(bench, disarmed)
+        if not right and not self._task.library_calls:
+            assert isinstance(bench, DeviceBench) and isinstance(disarmed, DeviceParticipant)
+            self._library_seconds = seconds_without_kernels(bench, disarmed, self._task.workloads)
+        return right
+
     def _contest(
         self, bench: DeviceBench, candidate: DeviceParticipant, workload: Workload
     ) -> Contest:
@@ -192,6 +208,8 @@ class DeviceSession(Session):
         middle = statistics.median(mine.seconds)
         fastest = _CACHE_FASTER_THAN_MEMORY * limits.copy_bytes_per_second
         check_physics(middle, bench.work(workload).floor_bytes, fastest)
+        if not self._task.library_calls:
+            check_library_seconds(self._library_seconds.get(workload.name, 0.0), middle)
 
     def _profile(
         self, bench: DeviceBench, candidate: DeviceParticipant

@@ -1,0 +1,64 @@
+"""For tasks that forbid the library: how much of the device's time is not the candidate's own work?
+
+What is left of the time when the authored kernels do nothing was spent by others. The judge's own
+clock says so, and the candidate cannot talk it away. The profile of the candidate's process, which
+it could falsify, knows about shorter times.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+
+from kernel_smith.evaluation.judge.child import ChildFailed
+from kernel_smith.evaluation.judge.device.bench import DeviceBench
+from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.records import DeviceKernel, Reason, Workload
+
+_CALLS, _REPLAYS = 8, 5
+_SHARE = 0.1
+_CLOCK_SECONDS = 5e-6  # shorter times are noise to the clock
+_PROFILE_SECONDS = 2e-6
+
+
+def seconds_without_kernels(
+    bench: DeviceBench, disarmed: DeviceParticipant, workloads: Iterable[Workload]
+) -> dict[str, float]:
+    """Seconds per call, by workload, of a process whose kernels do nothing."""
+    found = {}
+    for workload in workloads:
+        try:
+            prepared = bench.enter(disarmed, workload, _CALLS)
+            sets = prepared.stock.timing_sets()
+            disarmed.bind([next(sets) for _ in range(_CALLS)])
+            if disarmed.capture() is None:
+                walls = [disarmed.replay().windows.run_wall for _ in range(_REPLAYS)]
+                spent = statistics.median(walls) - prepared.round_trip
+                found[workload.name] = max(spent, 0.0) / _CALLS
+        except ChildFailed:
+            break  # without its kernels it cannot go on
+    return found
+
+
+def check_library_seconds(others: float, own: float) -> None:
+    """Raise `Rejected` where the time without the candidate's kernels is a good part of all."""
+    if others > _SHARE * own and others > _CLOCK_SECONDS:
+        raise Rejected(
+            Reason.LIBRARY_FORBIDDEN,
+            f"with its kernels doing nothing a call still takes {others * 1e6:.1f} us of the "
+            f"device's time, of {own * 1e6:.1f} us with them",
+        )
+
+
+def check_library_kernels(kernels: Iterable[DeviceKernel]) -> None:
+    """The same by the list of kernels that ran."""
+    library = [kernel for kernel in kernels if kernel.origin == "library"]
+    share, seconds = (sum(k.share for k in library), sum(k.seconds for k in library))
+    if share > _SHARE and seconds > _PROFILE_SECONDS:
+        names = ", ".join(kernel.name for kernel in library[:3])
+        raise Rejected(
+            Reason.LIBRARY_FORBIDDEN,
+            f"{share:.0%} of the device's time ({seconds * 1e6:.1f} us per call) went to {names}",
+            device_kernels=tuple(kernels),
+        )
