@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,26 @@ import jsonschema
 import pytest
 
 from kernel_smith.cli import evaluate
-from kernel_smith.records import Evaluation, Sampling, Task
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.sandbox.confine import devices
+from kernel_smith.evaluation.sandbox.confine.devices import Gpus
+from kernel_smith.records import (
+    Accuracy,
+    BaselineSpeedup,
+    BaselineTiming,
+    Candidate,
+    Device,
+    Distribution,
+    Environment,
+    Evaluation,
+    Interval,
+    Options,
+    Sampling,
+    Stage,
+    Task,
+    Timing,
+    WorkloadTiming,
+)
 from kernel_smith.records.schema_files import schema_texts
 
 Cli = Callable[..., Any]
@@ -171,6 +191,106 @@ def test_the_starting_kernel_is_the_default_candidate(
     assert record(done).stage.value in ("ok", "unstable")
 
 
+# ---------------------------------------------------------------- kernels for a GPU
+
+ENVIRONMENT = Environment(**dict.fromkeys(Environment.model_fields, "x"))
+ACCURACY = Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1e-5)
+GPU = Device(
+    name="NVIDIA H200",
+    capability="9.0",
+    memory_bytes=1,
+    multiprocessors=1,
+    l2_bytes=1,
+    driver="580.1",
+    runtime="13.0",
+)
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Options]]:
+    """`answer(**fields)`: what every candidate's record says; returns the options asked with."""
+
+    def answer_with(**fields: Any) -> list[Options]:
+        asked: list[Options] = []
+
+        def evaluate_any(
+            self: LocalEngine, task: Task, candidate: Candidate, options: Options, **rest: Any
+        ) -> Evaluation:
+            asked.append(options)
+            return Evaluation(
+                task=task.name,
+                task_hash=task.content_hash,
+                candidate_hash=candidate.content_hash,
+                backend=candidate.backend,
+                stage=Stage.OK,
+                accuracy=ACCURACY,
+                environment=ENVIRONMENT,
+                created_at=datetime(2026, 1, 2, tzinfo=UTC),
+                **fields,
+            )
+
+        monkeypatch.setattr(LocalEngine, "evaluate", evaluate_any)
+        return asked
+
+    return answer_with
+
+
+def timing() -> Timing:
+    one = Interval(value=2.0, low=1.9, high=2.1)
+    seconds = Distribution(p50=1e-5, p99=2e-5)
+    workload = WorkloadTiming(
+        workload="default",
+        weight=1.0,
+        candidate=seconds,
+        baselines=(BaselineTiming(baseline="eager", speedup=one, seconds=seconds),),
+        rounds=10,
+        calls=10,
+    )
+    speedups = (BaselineSpeedup(baseline="eager", speedup=one),)
+    return Timing(speedups=speedups, workloads=(workload,), cores=(1,))
+
+
+TRITON = ("evaluate", "relu.py", "right.py", "--backend", "triton")
+
+
+def test_the_gpu_that_was_measured_on_is_named(
+    cli: Cli, files: Path, answer: Callable[..., list[Options]]
+) -> None:
+    asked = answer(timing=timing(), device=GPU)
+    done = cli(*TRITON, "--baseline", "max-autotune", "--baseline", "graph")
+    assert done.code == 0
+    assert "Measured on NVIDIA H200 (driver 580.1, CUDA 13.0), x (x), x, torch x, x." in done.out
+    assert "next: kernel-smith evaluate relu.py right.py --backend triton" in done.out
+    (options,) = asked
+    assert options.baselines == ("max-autotune", "graph")
+    assert options.interpret is False
+
+
+@pytest.mark.parametrize(
+    ("names", "following"),
+    [
+        ((), f"kernel-smith {' '.join(TRITON)} --compile-only"),
+        (("NVIDIA H200",), f"kernel-smith {' '.join(TRITON)}  # how fast is it on the GPU?"),
+    ],
+)
+def test_after_interpreting_comes_the_gpu_or_the_compiler_for_one(
+    cli: Cli,
+    files: Path,
+    answer: Callable[..., list[Options]],
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+    following: str,
+) -> None:
+    monkeypatch.setattr(devices, "gpus", lambda: Gpus(names=names, driver=None))
+    asked = answer(interpreted=True)
+    done = cli(*TRITON, "--interpret")
+    assert done.code == 0
+    assert f"next: {following}" in done.out
+    assert [options.interpret for options in asked] == [True]
+    unasked = cli(*TRITON, "--fresh")
+    assert "--compile-only" in unasked.out, "a GPU that was not used is of no use"
+
+
 # ---------------------------------------------------------------- mistakes
 
 
@@ -269,7 +389,25 @@ def test_bad_cores(cli: Cli, shared_judge: None, files: Path, cores: str) -> Non
 
 def test_bad_baseline(cli: Cli, files: Path) -> None:
     done = cli("evaluate", "relu.py", "right.py", "--baseline", "onnx")
-    done.complains(2, "'onnx'", "eager or compile")
+    done.complains(2, "'onnx'", "choose from eager, compile, max-autotune, graph")
+
+
+def test_a_graph_as_baseline_needs_a_gpu(cli: Cli, shared_judge: None, files: Path) -> None:
+    done = cli("evaluate", "relu.py", "right.py", "--baseline", "graph", "--quiet")
+    done.complains(2, "graph", "GPU", "choose eager or compile")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("--interpret is for Triton candidates", "add --backend triton")),
+        (("--backend", "triton", "--compile-only"), ("--compile-only", "leave one of them out")),
+    ],
+)
+def test_interpreting_is_for_kernels_that_are_to_run(
+    cli: Cli, files: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    cli("evaluate", "relu.py", "right.py", "--interpret", *arguments).complains(2, *words)
 
 
 def test_bad_backend(cli: Cli, shared_judge: None, files: Path) -> None:

@@ -1,4 +1,4 @@
-"""`kernel-smith tasks` and `kernel-smith doctor`."""
+"""`kernel-smith tasks`."""
 
 from __future__ import annotations
 
@@ -118,37 +118,3 @@ def test_check_respects_what_the_task_admits(cli: Cli, shared_judge: None, tmp_p
     done = cli("tasks", "check", "dead.py", "--json")
     assert done.code == 0
     assert done.json["admitted"] is True
-
-
-def test_doctor_lists_what_this_machine_can_do(cli: Cli) -> None:
-    done = cli("doctor")
-    assert done.code == 0
-    for expected in ("python", "torch", "C++ compiler", "cores", "confinement", "cache"):
-        assert expected in done.out
-    checks = cli("doctor", "--json").json["checks"]
-    assert {"name", "state", "found", "remedy"} == set(checks[0])
-    assert {check["state"] for check in checks} <= {"ok", "degraded", "missing"}
-
-
-def test_doctor_misses_a_compiler(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", "/nonexistent/c++")
-    done = cli("doctor")
-    assert done.code == 3
-    assert "missing" in done.out
-    assert "/nonexistent/c++" in done.out
-    assert "hint: unset CXX" in done.out
-    broken = cli("doctor", "--json")
-    assert broken.code == 3
-    (compiler,) = [c for c in broken.json["checks"] if c["name"] == "C++ compiler"]
-    assert compiler["state"] == "missing"
-    assert compiler["remedy"]
-
-
-def test_doctor_misses_a_cache_that_can_be_written(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("KERNEL_SMITH_CACHE", str(tmp_path / "file" / "cache"))
-    done = cli("doctor")
-    assert done.code == 3
-    assert "KERNEL_SMITH_CACHE" in done.out

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from kernel_smith.evaluation.engines import EvaluationCache
+from kernel_smith.evaluation.sandbox.confine import devices
+from kernel_smith.evaluation.sandbox.confine.devices import Gpus
 from kernel_smith.records import (
     MEANINGS,
     Admission,
@@ -74,6 +76,7 @@ def test_an_element_that_is_not_a_number_does_not_spoil_the_entry(tmp_path: Path
         (TASK, CANDIDATE.model_copy(update={"backend": "other"}), OPTIONS),
         (TASK, CANDIDATE, OPTIONS.model_copy(update={"seeds": 9})),
         (TASK, CANDIDATE, OPTIONS.model_copy(update={"screen": False})),
+        (TASK, CANDIDATE, OPTIONS.model_copy(update={"interpret": True})),
         (TASK, CANDIDATE, OPTIONS.model_copy(update={"cores": (1,)})),
         (TASK, CANDIDATE, OPTIONS.model_copy(update={"baselines": ("compile",)})),
         (TASK, CANDIDATE, OPTIONS.model_copy(update={"sampling": Sampling(target=0.2)})),
@@ -101,6 +104,46 @@ def test_another_machine_or_release_does_not_share_answers(
         patch.setattr(f"{module}.version", lambda name: "99")
         assert cache.get(TASK, CANDIDATE, OPTIONS) is None
     assert cache.get(TASK, CANDIDATE, OPTIONS) is not None
+
+
+H200 = Gpus(names=("NVIDIA H200",), driver="580.1")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Gpus(names=(), driver=None),
+        Gpus(names=(), driver="580.1"),
+        Gpus(names=("NVIDIA H100",), driver="580.1"),
+        Gpus(names=("NVIDIA H200", "NVIDIA H200"), driver="580.1"),
+        Gpus(names=("NVIDIA H200",), driver="590.2"),
+    ],
+)
+def test_another_gpu_or_driver_does_not_share_answers_about_kernels_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Gpus
+) -> None:
+    cache = EvaluationCache(tmp_path)
+    triton = CANDIDATE.model_copy(update={"backend": "triton"})
+    monkeypatch.setattr(devices, "gpus", lambda: H200)
+    for candidate in (CANDIDATE, triton):
+        cache.put(TASK, candidate, OPTIONS, evaluation())
+        assert cache.get(TASK, candidate, OPTIONS) is not None
+    monkeypatch.setattr(devices, "gpus", lambda: other)
+    assert cache.get(TASK, triton, OPTIONS) is None
+    assert cache.get(TASK, CANDIDATE, OPTIONS) is not None, "C++ kernels run on the CPU"
+
+
+def test_a_gpu_that_is_hidden_does_not_share_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = EvaluationCache(tmp_path)
+    triton = CANDIDATE.model_copy(update={"backend": "triton"})
+    monkeypatch.setattr(devices, "gpus", lambda: H200)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    cache.put(TASK, triton, OPTIONS, evaluation())
+    assert cache.get(TASK, triton, OPTIONS) is not None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert cache.get(TASK, triton, OPTIONS) is None
 
 
 def test_names_and_places_of_files_are_not_part_of_the_key(tmp_path: Path) -> None:

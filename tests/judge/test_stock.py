@@ -10,6 +10,7 @@ import torch
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge import stock as stock_module
+from kernel_smith.evaluation.judge.mixing import Mixer
 from kernel_smith.evaluation.judge.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.stock import Stock
 from kernel_smith.records import Task, Variant
@@ -68,6 +69,49 @@ def test_no_content_comes_twice(make_stock: MakeStock, inputs: str) -> None:
     stock = make_stock(source(inputs))
     contents = [content(inputs) for inputs in islice(stock.timing_sets(), 200)]
     assert len(set(contents)) == 200
+
+
+@pytest.fixture
+def make_device_stock(make_stock: MakeStock) -> MakeStock:
+    """A stock that hands out as it does on a device, where sets are mixed in blocks."""
+
+    def make(text: str, pool: int = 6) -> Stock:
+        stock = make_stock(text, pool=pool)
+        stock._kind = "cuda"
+        return stock
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "inputs", ["[torch.randn(4, 8)]", "[torch.randn(2, 30).bfloat16()]", "[torch.randn(3)]"]
+)
+def test_no_content_comes_twice_from_blocks(make_device_stock: MakeStock, inputs: str) -> None:
+    stock = make_device_stock(source(inputs))
+    sets = islice(stock.timing_sets(), 600)
+    contents = [b"".join(bytes(t.view(torch.uint8).numpy()) for t in s.tensors) for s in sets]
+    assert len(set(contents)) == 600
+
+
+def test_where_mixtures_run_out_sets_are_drawn(
+    make_device_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four sets and one shift: twelve mixtures are all that there are."""
+    monkeypatch.setattr(Mixer, "choose_shift", staticmethod(lambda: 0))
+    stock = make_device_stock(source("[torch.randn(4, 8)]"), pool=4)
+    sets = [inputs.tensors[0].flatten().tolist() for inputs in islice(stock.timing_sets(), 40)]
+    pooled = {value for x in sets[:4] for value in x}
+    mixed = [set(x) <= pooled for x in sets[4:]]
+    assert sum(mixed) <= 12
+    assert mixed[0] and not mixed[-1]
+    assert len({tuple(x) for x in sets}) == 40
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_tensors_in_another_order_are_not_mixed_in_blocks(make_stock: MakeStock, kind: str) -> None:
+    stock = make_stock(source("[torch.randn(6, 8).t()]"))
+    stock._kind = kind
+    assert all(s.tensors[0].stride() == (1, 8) for s in islice(stock.timing_sets(), 40))
 
 
 def test_the_first_sets_are_the_pool_in_an_order_of_its_own(make_stock: MakeStock) -> None:

@@ -19,7 +19,8 @@ from kernel_smith.records import (
     Reason,
     Timing,
 )
-from kernel_smith.records.prose import describe_speedup, render, seconds
+from kernel_smith.records.durations import seconds
+from kernel_smith.records.prose import describe_speedup, render
 
 MakeEvaluation = Callable[..., Evaluation]
 

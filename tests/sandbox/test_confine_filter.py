@@ -30,6 +30,7 @@ SOCK_CLOEXEC = 0o2000000
 BY_ARGUMENTS = {"clone", "mmap", "prctl", "ioctl", "prlimit64", "socketpair"}
 HARMLESS = {"capget", "capset"} | {n for n in numbers("x86_64") if n.startswith("landlock")}
 NEEDED_TO_EXECUTE = {"fork", "vfork", "execve", "execveat"}
+DIFFERENT_WITH_GPU = {"socket", "bind", "listen", "mmap"}
 
 
 def interpret(program, number, arguments=(), audit=0):
@@ -55,8 +56,8 @@ def interpret(program, number, arguments=(), audit=0):
             position += if_true if holds else if_false
 
 
-def verdict(architecture, name, *arguments, allow_exec=False):
-    program = build_program(architecture, allow_exec=allow_exec)
+def verdict(architecture, name, *arguments, allow_exec=False, gpu=False):
+    program = build_program(architecture, allow_exec=allow_exec, gpu=gpu)
     return interpret(program, numbers(architecture)[name], arguments, AUDIT[architecture])
 
 
@@ -146,6 +147,37 @@ def test_socket_pairs_are_local_and_connected(architecture, family, kind, close)
     expected = bpf.ALLOW if family == 1 and kind in (1, 5) else EACCES
     kind |= SOCK_CLOEXEC if close else 0
     assert verdict(architecture, "socketpair", family, kind) == expected
+
+
+@both
+@given(number=st.integers(0, NEWEST_KNOWN), arguments=ARGUMENTS)
+def test_other_calls_are_answered_with_a_gpu_as_without(architecture, number, arguments):
+    if number not in {numbers(architecture)[name] for name in DIFFERENT_WITH_GPU}:
+        programs = [build_program(architecture, allow_exec=False, gpu=g) for g in (False, True)]
+        answers = [interpret(p, number, arguments, AUDIT[architecture]) for p in programs]
+        assert answers[0] == answers[1]
+
+
+@both
+@given(family=st.integers(0, 50), kind=st.integers(0, 15), close=st.booleans())
+def test_with_a_gpu_sockets_are_local_and_send_nothing_unconnected(
+    architecture, family, kind, close
+):
+    expected = bpf.ALLOW if family == 1 and kind in (1, 5) else EACCES
+    kind |= SOCK_CLOEXEC if close else 0
+    assert verdict(architecture, "socket", family, kind, gpu=True) == expected
+
+
+@both
+@pytest.mark.parametrize("name", ["connect", "accept", "accept4"])
+def test_with_a_gpu_nobody_is_connected_to(architecture, name):
+    assert verdict(architecture, name, gpu=True) == EACCES
+
+
+@both
+def test_with_a_gpu_anonymous_memory_may_be_shared(architecture):
+    flags = MAP_SHARED | MAP_ANONYMOUS
+    assert verdict(architecture, "mmap", 0, 4096, 3, flags, gpu=True) == bpf.ALLOW
 
 
 @both

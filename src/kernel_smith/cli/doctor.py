@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import typer
@@ -54,7 +56,7 @@ def _software() -> list[Check]:
     except PackageNotFoundError:
         checks.append(Check("torch", "missing", "not installed", "pip install torch"))
     try:
-        found = f"{version('triton')}: its candidates are interpreted, and compiled for other GPUs"
+        found = f"{version('triton')}: candidates for GPUs, interpreted where there is none"
         checks.append(Check("triton", "ok", found))
     except PackageNotFoundError:
         remedy = "pip install 'kernel-smith[triton]'"
@@ -115,9 +117,71 @@ def _cache() -> list[Check]:
 
 
 def _accelerators() -> list[Check]:
-    if shutil.which("nvidia-smi"):
-        return [Check("NVIDIA GPU", "ok", "nvidia-smi found; no backend uses it yet")]
-    return [Check("NVIDIA GPU", "ok", "none; no backend needs one yet")]
+    from kernel_smith.evaluation.sandbox.confine import devices
+
+    found = devices.gpus()
+    if found.names:
+        what = f"{', '.join(found.names)}; driver {found.driver or 'of unknown version'}"
+        return [Check("NVIDIA GPU", "ok", what), *_beside_a_gpu()]
+    if found.driver:
+        remedy = "hand the GPU to this container, e.g. docker run --gpus all"
+        what = f"driver {found.driver}, but no device files: Triton candidates are interpreted"
+        return [Check("NVIDIA GPU", "degraded", what, remedy)]
+    return [Check("NVIDIA GPU", "ok", "none: Triton candidates are interpreted, and not timed")]
+
+
+def _beside_a_gpu() -> list[Check]:
+    return [_torch_for_gpu(), _launchers(), _telemetry(), _nsight()]
+
+
+def _torch_for_gpu() -> Check:
+    """Read, not imported: that would take seconds."""
+    from importlib.util import find_spec
+
+    torch = find_spec("torch")
+    version = ""
+    if torch is not None and torch.origin is not None:
+        version = Path(torch.origin).with_name("version.py").read_text()
+    built_for = re.search(r"^cuda\b.*= '([\d.]+)'", version, re.MULTILINE)
+    if built_for:
+        return Check("torch for the GPU", "ok", f"built for CUDA {built_for[1]}")
+    remedy = "install a torch that was built for CUDA: https://pytorch.org/get-started/locally"
+    return Check("torch for the GPU", "degraded", "built without CUDA: no GPU is used", remedy)
+
+
+def _launchers() -> Check:
+    """What Triton needs on a GPU beside itself: a C compiler, and the headers of Python."""
+    import sysconfig
+
+    from kernel_smith.inline.toolchain import find_toolchain
+
+    try:
+        compiler = find_toolchain("cpp").version
+    except MissingPrerequisite as error:
+        return Check(
+            "launchers of kernels", "degraded", f"cannot be built: {error.what}", error.hint
+        )
+    headers = Path(sysconfig.get_paths()["include"])
+    if (headers / "Python.h").is_file():
+        return Check("launchers of kernels", "ok", f"built by {compiler}")
+    remedy = "install the headers of Python, e.g. apt-get install python3-dev"
+    return Check("launchers of kernels", "degraded", f"no Python.h in {headers}", remedy)
+
+
+def _telemetry() -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Check("clocks and power of the GPU", "ok", f"nvidia-ml-py {version('nvidia-ml-py')}")
+    except PackageNotFoundError:
+        found = "not observed: nvidia-ml-py is not installed"
+        remedy = "pip install 'kernel-smith[cuda]'"
+        return Check("clocks and power of the GPU", "degraded", found, remedy)
+
+
+def _nsight() -> Check:
+    found = shutil.which("ncu")
+    return Check("ncu", "ok", found or "not found; not needed, torch's profiler names the kernels")
 
 
 _CHECKS: tuple[Callable[[], list[Check]], ...] = (

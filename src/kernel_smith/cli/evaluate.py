@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -28,6 +28,8 @@ from kernel_smith.records.prose import render
 from kernel_smith.tasks import find_task
 
 _NEGATIVE = 1
+_INTERPRET = "--interpret"
+_BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 _BUILD_LIMITS = Limits(load_seconds=600, scratch_bytes=1 << 30, processes=256)
 
 
@@ -37,10 +39,10 @@ def evaluate(
         Path | None,
         typer.Argument(help="A Python file with class ModelNew; default: the starting kernel."),
     ] = None,
-    backend: Annotated[str, typer.Option(help="The candidate's dialect.")] = "cpp",
+    backend: Annotated[str, typer.Option(help="The candidate's dialect: cpp or triton.")] = "cpp",
     baseline: Annotated[
         list[str] | None,
-        typer.Option(help="What to compare with: eager, compile. May be repeated."),
+        typer.Option(help=f"What to compare with: {', '.join(_BASELINES)}. May be repeated."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Secret seeds per workload.")] = 3,
     target: Annotated[
@@ -64,6 +66,10 @@ def evaluate(
             "--allow-build", help="Let the candidate start compilers itself (load_inline)."
         ),
     ] = False,
+    interpret: Annotated[
+        bool,
+        typer.Option(_INTERPRET, help="Interpret Triton kernels on the CPU, even with a GPU."),
+    ] = False,
     compile_only: Annotated[
         bool,
         typer.Option("--compile-only", help="Only compile Triton kernels; needs no GPU."),
@@ -80,7 +86,8 @@ def evaluate(
 ) -> None:
     """Compile, check and time one candidate, and print the evidence.
 
-    Triton candidates are checked on small workloads in Triton's interpreter, and not timed.
+    Triton candidates run on the GPU where there is one. Without one, or with --interpret, they are
+    checked on small workloads in Triton's interpreter, and not timed.
 
     Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
     """
@@ -89,6 +96,8 @@ def evaluate(
     found = find_task(task)
     path = candidate or _starting_kernel(found, backend)
     program = _read_candidate(path, backend)
+    if interpret:
+        _check_interpretable(backend, compile_only)
     if compile_only:
         chosen = arch or DEFAULT_ARCH
         compiles = compile_and_print(found, program, path, chosen, json=json, quiet=quiet)
@@ -100,6 +109,7 @@ def evaluate(
         baselines=_baselines(baseline),
         admit=tuple(admit or ()),
         allow_build=allow_build,
+        interpret=interpret,
         limits=_BUILD_LIMITS if allow_build else Limits(),
         sampling=Sampling(target=target, max_seconds=max_seconds),
         cores=_cores(cores),
@@ -122,22 +132,39 @@ def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -
     console.print(f"{task} <- {path}", style="bold", markup=False)
     console.print(render(evaluation), markup=False)
     machine = evaluation.environment
+    gpu = evaluation.device
+    device = f"{gpu.name} (driver {gpu.driver}, CUDA {gpu.runtime}), " if gpu else ""
     console.print(
-        f"Measured on {machine.processor} ({machine.machine}), {machine.kernel}, "
+        f"Measured on {device}{machine.processor} ({machine.machine}), {machine.kernel}, "
         f"torch {machine.torch}, {machine.compiler}.",
         markup=False,
     )
+    _print_next(evaluation, from_cache=from_cache)
+
+
+def _print_next(evaluation: Evaluation, *, from_cache: bool) -> None:
     command = shlex.join(["kernel-smith", *sys.argv[1:]])
     if from_cache:
         print_next(f"{command} --fresh", f"this answer is from {evaluation.created_at:%F %T} UTC")
     elif evaluation.ok and evaluation.interpreted:
-        print_next(f"{command} --compile-only", "does it compile for a GPU, and what does it use?")
+        _print_next_of_interpreted()
     elif evaluation.timing is not None and len(evaluation.timing.speedups) > 1:
         print_next(f"{command} --json", "the whole record")
     elif evaluation.stage is Stage.OK:
         print_next(f"{command} --baseline eager --baseline compile", "compare with torch.compile")
     else:
         print_next(command, "after the change")
+
+
+def _print_next_of_interpreted() -> None:
+    from kernel_smith.evaluation.sandbox.confine import devices
+
+    arguments = [argument for argument in sys.argv[1:] if argument != _INTERPRET]
+    command = shlex.join(["kernel-smith", *arguments])
+    if _INTERPRET in sys.argv and devices.gpus().names:
+        print_next(command, "how fast is it on the GPU?")
+    else:
+        print_next(f"{command} --compile-only", "does it compile for a GPU, and what does it use?")
 
 
 def _starting_kernel(task: Task, backend: str) -> Path:
@@ -163,13 +190,28 @@ def _read_candidate(path: Path, backend: str) -> Candidate:
     return Candidate(backend=backend, source=source, name=path.name)
 
 
+def _check_interpretable(backend: str, compile_only: bool) -> None:
+    if compile_only:
+        raise BadInput(
+            f"{_INTERPRET} with --compile-only: one runs the kernels, the other does not",
+            hint="leave one of them out",
+        )
+    if backend != "triton":
+        raise BadInput(
+            f"{_INTERPRET} is for Triton candidates, not for backend {backend}",
+            hint=f"add --backend triton, or leave out {_INTERPRET}",
+        )
+
+
 def _baselines(names: list[str] | None) -> tuple[Baseline, ...]:
-    chosen: list[Baseline] = []
+    chosen: dict[Baseline, None] = {}
     for name in names or ["eager"]:
-        if name not in ("eager", "compile"):
-            raise BadInput(f"no baseline is called {name!r}", hint="choose eager or compile")
-        chosen.append("eager" if name == "eager" else "compile")
-    return tuple(dict.fromkeys(chosen))
+        known = next((baseline for baseline in _BASELINES if baseline == name), None)
+        if known is None:
+            hint = f"choose from {', '.join(_BASELINES)}"
+            raise BadInput(f"no baseline is called {name!r}", hint=hint)
+        chosen[known] = None
+    return tuple(chosen)
 
 
 def _cores(text: str | None) -> tuple[int, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernel_smith.records.device import Ceilings, DeviceKernel, Roofline, Telemetry
-from kernel_smith.records.prose import seconds
+from kernel_smith.records.durations import seconds
 
 _AT_THE_LIMIT = 0.9
 _BEYOND = 1.05

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from kernel_smith.records.device_prose import render_kernels, render_roofline, render_telemetry
+from kernel_smith.records.durations import seconds
 from kernel_smith.records.evaluation import (
     Accuracy,
+    BaselineTiming,
     Evaluation,
     Interval,
     KernelShare,
@@ -14,6 +17,7 @@ from kernel_smith.records.verdict import MEANINGS, Stage
 
 _LOG_LINES = 40
 _SMALLEST_SHARE = 0.005
+_GRAPH = "graph"
 
 
 def render(evaluation: Evaluation) -> str:
@@ -25,7 +29,8 @@ def render(evaluation: Evaluation) -> str:
     if evaluation.accuracy is not None:
         parts.append(_accuracy(evaluation.accuracy))
     if evaluation.timing is not None:
-        parts.append(_timing(evaluation.timing))
+        parts.append(_timing(evaluation.timing, on_device=evaluation.device is not None))
+    parts += _device(evaluation)
     if evaluation.kernels:
         parts.append(_kernels(evaluation.kernels))
     if evaluation.log:
@@ -58,12 +63,17 @@ def _verdict(evaluation: Evaluation) -> str:
 
 def describe_speedup(speedup: Interval, baseline: str) -> str:
     """`1.52x the speed of eager (95%: 1.49 to 1.55)`, and whether that is any different."""
-    shown = (
-        f"{_digits(speedup.value)}x the speed of {baseline} "
-        f"(95%: {_digits(speedup.low)} to {_digits(speedup.high)})"
-    )
+    shown = _ratio(speedup, f"the speed of {baseline} ")
     same = speedup.low <= 1 <= speedup.high
     return f"{shown}, no difference shown" if same else shown
+
+
+def _ratio(interval: Interval, of_what: str = "") -> str:
+    """`1.52x (95%: 1.49 to 1.55)`."""
+    return (
+        f"{_digits(interval.value)}x {of_what}"
+        f"(95%: {_digits(interval.low)} to {_digits(interval.high)})"
+    )
 
 
 def _digits(ratio: float) -> str:
@@ -93,10 +103,13 @@ def _accuracy(accuracy: Accuracy) -> str:
     return "\n".join(lines)
 
 
-def _timing(timing: Timing) -> str:
-    lines = ["Timing (judge's clock, ratio of candidate and baseline in alternating batches):"]
+def _timing(timing: Timing, *, on_device: bool) -> str:
+    how = "ratio of candidate and baseline in alternating batches"
+    if on_device:
+        how = "cold cache, batches alternate with eager's; other baselines are compared through it"
+    lines = [f"Timing (judge's clock, {how}):"]
     for workload in timing.workloads:
-        lines += _workload(workload)
+        lines += _workload(workload, on_device=on_device)
     if len(timing.workloads) > 1:
         for overall in timing.speedups:
             shown = describe_speedup(overall.speedup, overall.baseline)
@@ -104,18 +117,48 @@ def _timing(timing: Timing) -> str:
     return "\n".join(lines)
 
 
-def _workload(workload: WorkloadTiming) -> list[str]:
+def _workload(workload: WorkloadTiming, *, on_device: bool) -> list[str]:
     own = workload.candidate
+    ways = {"replay": ", replayed as a CUDA graph", "plain": ", plain calls with their launches"}
+    way = ways[workload.way] if on_device else ""
     lines = [
-        f"  {workload.workload}: {seconds(own.p50)} per call (P99 {seconds(own.p99)}), "
+        f"  {workload.workload}: {seconds(own.p50)} per call (P99 {seconds(own.p99)}){way}, "
         f"{workload.rounds} rounds, {workload.calls} checked calls"
     ]
-    for item in workload.baselines:
-        lines.append(
-            f"    {describe_speedup(item.speedup, item.baseline)}; {item.baseline} takes "
-            f"{seconds(item.seconds.p50)} (P99 {seconds(item.seconds.p99)})"
-        )
+    if workload.plain_p50 is not None:
+        lines.append(f"    {_launching(own.p50, workload.plain_p50)}")
+    lines += [f"    {_baseline(item)}" for item in workload.baselines]
     return lines
+
+
+def _launching(replayed: float, plain: float) -> str:
+    """What a caller pays who does not capture a graph."""
+    added = plain - replayed
+    cost = f", of which {seconds(added)} for launching" if added > 0 else ""
+    return f"a plain call takes {seconds(plain)}{cost}"
+
+
+def _baseline(item: BaselineTiming) -> str:
+    shown = (
+        f"{describe_speedup(item.speedup, item.baseline)}; {item.baseline} takes "
+        f"{seconds(item.seconds.p50)} (P99 {seconds(item.seconds.p99)})"
+    )
+    if item.plain_speedup is not None:
+        # Nobody launches a graph's kernels one by one: it stays what plain calls are held against.
+        calls = "plain calls against it" if item.baseline == _GRAPH else "plain calls"
+        shown += f"; {calls}: {_ratio(item.plain_speedup)}"
+    return shown
+
+
+def _device(evaluation: Evaluation) -> list[str]:
+    """What bounds the kernels on the GPU, what ran there, and how the GPU was."""
+    parts = []
+    if evaluation.ceilings is not None:
+        parts.append(render_roofline(evaluation.rooflines, evaluation.ceilings))
+    parts.append(render_kernels(evaluation.device_kernels))
+    if evaluation.telemetry is not None:
+        parts.append(render_telemetry(evaluation.telemetry))
+    return [part for part in parts if part]
 
 
 def _kernels(kernels: tuple[KernelShare, ...]) -> str:
@@ -128,11 +171,3 @@ def _kernels(kernels: tuple[KernelShare, ...]) -> str:
         if k.share >= _SMALLEST_SHARE
     ]
     return "\n".join(lines)
-
-
-def seconds(value: float) -> str:
-    """A duration with three digits and a fitting unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value * 1e9:.3g} ns"

@@ -1,7 +1,7 @@
 """Evaluations already made, on disk: the same candidate is not measured twice.
 
-The key covers everything that could change the answer: task, candidate, options, machine, versions
-and this project's own release.
+The key covers everything that could change the answer: task, candidate, options, machine, GPU where
+one is used, versions and this project's own release.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.inline.cache import cache_root
 from kernel_smith.records import Candidate, Evaluation, Options, Stage, Task, content_hash
 
 # What another attempt might end differently is measured again.
 _FLEETING = frozenset({Stage.UNSTABLE, Stage.TIMEOUT})
 
-_PACKAGES = {"triton": ("triton",)}  # that a backend's answers depend on
+# What a backend's answers depend on, beside what all of them do.
+_PACKAGES = {"triton": ("triton",)}
+_ON_GPU = frozenset({"triton"})
+_CHOICE_OF_GPU = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 
 class EvaluationCache:
@@ -54,8 +58,16 @@ class EvaluationCache:
             options.model_dump_json(),
             *machine,
             *versions,
+            *(_gpu() if candidate.backend in _ON_GPU else ()),
         )
         return self._root / key[:2] / f"{key}.json"
+
+
+def _gpu() -> tuple[str, ...]:
+    """Which GPU it would be, and none is an answer too: kernels are interpreted then."""
+    found = devices.gpus()
+    chosen = (f"{name}={os.environ.get(name)}" for name in _CHOICE_OF_GPU)
+    return (str(found.driver), *chosen, *found.names)
 
 
 def _version(package: str) -> str:

@@ -61,8 +61,10 @@ class LocalPool:
         while (job := self._next_job(ready)) is not None:
             if not job.future.set_running_or_notify_cancel():
                 continue
-            if job.task.content_hash not in ready:
-                ready.append(job.task.content_hash)
+            # The judge keeps those that were used last, so the order is that of use.
+            if job.task.content_hash in ready:
+                ready.remove(job.task.content_hash)
+            ready.append(job.task.content_hash)
             try:
                 job.future.set_result(engine.evaluate(job.task, job.candidate, job.options))
             except BaseException as error:

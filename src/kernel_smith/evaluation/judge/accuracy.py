@@ -50,11 +50,24 @@ class Expected:
 
     reference: Result
     oracle: list[torch.Tensor]
-    allowed: list[torch.Tensor | None]
+    exact: list[bool]  # per output: must it be equal, as integers must?
+    tolerance: Tolerance | None  # the task author's
     rtols: list[float]  # per output: a coarse one must not loosen what is asked of its neighbour
     reference_error: float
     has_oracle: bool
-    derived: bool  # is the tolerance ours, or the task author's?
+
+    @property
+    def derived(self) -> bool:
+        """Is the tolerance ours, or the task author's?"""
+        return self.tolerance is None
+
+    @property
+    def allowed(self) -> list[torch.Tensor | None]:
+        """The largest error per element; computed when needed, for it is as large as the oracle."""
+        return [
+            None if exact else _allowed(self.tolerance, rtol, want)
+            for exact, want, rtol in zip(self.exact, self.oracle, self.rtols, strict=True)
+        ]
 
     @property
     def rtol(self) -> float:
@@ -89,12 +102,15 @@ def expect(
         max(floor, _REFERENCE_FACTOR * error, extra_rtol)
         for floor, error in zip(floors, errors, strict=True)
     ]
-    allowed = [
-        _allowed(reference.task.tolerance, rtol, want) if got.is_floating_point() else None
-        for got, want, rtol in zip(answers, exact, rtols, strict=True)
-    ]
-    derived = reference.task.tolerance is None
-    return Expected(native, exact, allowed, rtols, max(errors, default=0.0), has_oracle, derived)
+    return Expected(
+        reference=native,
+        oracle=exact,
+        exact=[not got.is_floating_point() for got in answers],
+        tolerance=reference.task.tolerance,
+        rtols=rtols,
+        reference_error=max(errors, default=0.0),
+        has_oracle=has_oracle,
+    )
 
 
 def _allowed(tolerance: Tolerance | None, rtol: float, want: torch.Tensor) -> torch.Tensor:
@@ -161,8 +177,10 @@ def compare(
 def plainly_right(got: list[torch.Tensor], expected: Expected) -> bool:
     """Does an answer agree with the oracle, or with the reference, without any benefit of doubt?"""
 
+    bounds = expected.allowed
+
     def agrees(answers: list[torch.Tensor]) -> bool:
-        pairs = zip(_parts(got), _parts(answers), expected.allowed, strict=True)
+        pairs = zip(_parts(got), _parts(answers), bounds, strict=True)
         return all(_largest(_excess(g, a.to(_wide(a)), bound)) <= 1 for g, a, bound in pairs)
 
     return agrees(expected.oracle) or agrees(expected.reference.tensors)
@@ -217,10 +235,12 @@ def _forgive_jumps(
 ) -> list[torch.Tensor]:
     """Accept also what the reference said, and what the oracle says a rounding error away."""
 
+    bounds = expected.allowed
+
     def accept(answers: list[torch.Tensor]) -> list[torch.Tensor]:
         excesses = [
             _excess(mine, other.to(_wide(other)), allowed)
-            for mine, other, allowed in zip(got, _parts(answers), expected.allowed, strict=True)
+            for mine, other, allowed in zip(got, _parts(answers), bounds, strict=True)
         ]
         return [torch.minimum(*pair) for pair in zip(ratios, excesses, strict=True)]
 

@@ -37,7 +37,7 @@ FailureKind = Literal[
     "died",
     "protocol",
 ]
-_REPORTED = frozenset({"signature", "memory", "compiler", "resources"})
+_REPORTED = ("signature", "memory", "compiler", "resources")
 
 
 class Interrupted(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -12,13 +13,14 @@ from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
-from kernel_smith.evaluation.judge.device.session import DeviceSession
+from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSession
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.session import Progress, Session
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 3
+_WAIT_FOR_MEMORY = 1.0
 
 _Key = tuple[str, str, int, tuple[Admission, ...]]
 
@@ -40,11 +42,23 @@ class Judge:
             session = self._session(task, candidate, options, progress)
             try:
                 return session.run()
+            except DeviceFull as full:
+                problems.append(str(full))
+                self._keep_only(task)
+                if full.while_running and len(problems) == _ATTEMPTS:
+                    return session.give_up_for_memory(str(full))
             except Interrupted as interrupted:
                 problems.append(str(interrupted))
             finally:
                 session.close()
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
+
+    def _keep_only(self, task: Task) -> None:
+        """Let go of the benches of other tasks, and wait for other judges to let go of theirs."""
+        for key in [key for key in self._benches if key[1] != task.content_hash]:
+            self._benches.pop(key).close()
+        presence.give_memory_back()
+        time.sleep(_WAIT_FOR_MEMORY)
 
     def _session(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress

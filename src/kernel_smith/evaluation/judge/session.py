@@ -417,6 +417,11 @@ class Session:
             **fields,
         )
 
+    def give_up_for_memory(self, message: str) -> Evaluation:
+        """No memory was left for the judge, again and again, while this candidate ran."""
+        rejected = Rejected(Reason.MEMORY_LIMIT, message)
+        return self._record(reason=rejected.reason, rejected=rejected)
+
     def _end(self, participant: Participant) -> None:
         participant.close()
         self._nursery.end(participant.child)

@@ -23,6 +23,7 @@ from kernel_smith.evaluation.sandbox.triton_tools import ask_for_compilers, disa
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 _PATIENCE = 10.0
+_SHARE_OF_MEMORY = 0.4  # of the device, which others use as well
 
 
 class DeviceRunner(Runner):
@@ -68,6 +69,7 @@ class DeviceRunner(Runner):
         allow_tf32 = request["tf32"]
         torch.backends.cuda.matmul.allow_tf32 = allow_tf32
         torch.backends.cudnn.allow_tf32 = allow_tf32
+        torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
         if request["confined"]:
             ask_for_compilers(self._ask_for_object)
         if request["disarmed"]:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.judge.device.turns import Turns
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
@@ -54,8 +54,9 @@ class Foundry:
         try:
             dialect, source = str(need["dialect"]), str(need["source"])
             flags = tuple(str(flag) for flag in need["flags"])
+            source.encode()  # JSON can carry halves of characters, which no file can hold
             command, name = _command(dialect, flags)
-        except (KeyError, TypeError, BadInput) as error:
+        except (KeyError, TypeError, UnicodeError, BadInput) as error:
             return {"log": f"malformed request: {error}"}
         try:
             with self._turns.stepping_out():
@@ -144,7 +145,14 @@ def _c_compiler() -> tuple[str, ...]:
 def _linked() -> tuple[str, ...]:
     from triton.backends.nvidia import driver
 
-    return (*(f"-L{folder}" for folder in driver.library_dirs()), "-l:libcuda.so.1")
+    try:
+        folders = driver.library_dirs()
+    except AssertionError:  # Triton's way to say so
+        raise MissingPrerequisite(
+            "libcuda.so.1 is not where the system looks for libraries",
+            hint="install the NVIDIA driver, or set TRITON_LIBCUDA_PATH to the folder it is in",
+        ) from None
+    return (*(f"-L{folder}" for folder in folders), "-l:libcuda.so.1")
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.device import presence
@@ -41,17 +42,16 @@ from kernel_smith.evaluation.judge.device.telemetry import TelemetrySampler
 from kernel_smith.evaluation.judge.integrity import check_physics, check_processor_use
 from kernel_smith.evaluation.judge.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.participant import Participant
-from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
 from kernel_smith.evaluation.judge.statistics import distribution
 from kernel_smith.evaluation.judge.workshop import Maker
+from kernel_smith.evaluation.sandbox.device_memory import DeviceError
 from kernel_smith.records import (
     Accuracy,
     Ceilings,
     DeviceKernel,
     Evaluation,
     Precision,
-    Reason,
     Roofline,
     Workload,
 )
@@ -59,6 +59,14 @@ from kernel_smith.records import (
 _SHARING = frozenset({"task", "load", "correctness", "kernels", "profile"})
 _PROFILED_CALLS = 4
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
+
+
+class DeviceFull(Interrupted):
+    """The judge got no memory on the device."""
+
+    def __init__(self, message: str, *, while_running: bool) -> None:
+        super().__init__(message)
+        self.while_running = while_running  # had the candidate's process begun?
 
 
 class DeviceSession(Session):
@@ -69,14 +77,15 @@ class DeviceSession(Session):
         """Every baseline is there."""
 
     def run(self) -> Evaluation:
+        """Memory that ran out may be the candidate's doing, or that of other judges."""
         try:
             return super().run()
-        except torch.OutOfMemoryError:
-            if self._armed is None:
-                raise
-            message = "the device's memory was exhausted while the candidate ran"
-            rejected = Rejected(Reason.MEMORY_LIMIT, message)
-            return self._record(reason=rejected.reason, rejected=rejected)
+        except (torch.OutOfMemoryError, DeviceError) as error:
+            raise DeviceFull(str(error), while_running=self._armed is not None) from error
+
+    def close(self) -> None:
+        super().close()
+        presence.give_memory_back()
 
     @contextlib.contextmanager
     def _step(self, name: str) -> Iterator[None]:

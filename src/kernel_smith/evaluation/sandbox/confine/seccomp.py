@@ -133,13 +133,13 @@ def _verdicts(allow_exec: bool, gpu: bool) -> dict[str, int]:
 
 def _dependent_on_arguments(allow_exec: bool, gpu: bool) -> dict[str, Block]:
     # Drivers of GPUs listen on a socket that nobody can connect to, and share memory with nobody.
-    special = {"socket": _local_socket()} if gpu else {"mmap": _mmap()}
+    special = {"socket": _local_and_connected()} if gpu else {"mmap": _mmap()}
     return special | {
         "clone": _clone(allow_exec),
         "prctl": _refuse_values(0, _REFUSED_PRCTL.values()),
         "ioctl": _refuse_values(1, _TERMINAL_INJECTION.values()),
         "prlimit64": _prlimit(),
-        "socketpair": _socketpair(),
+        "socketpair": _local_and_connected(),
     }
 
 
@@ -165,12 +165,8 @@ def _prlimit() -> Block:
     return block + give(ALLOW)
 
 
-def _local_socket() -> Block:
-    return load_argument(0) + when(EQUAL, _AF_UNIX, give(ALLOW)) + give(refuse(errno.EACCES))
-
-
-def _socketpair() -> Block:
-    """Connected pairs only: a datagram socket could still address any other socket."""
+def _local_and_connected() -> Block:
+    """No datagram sockets: without being connected they could address any other socket."""
     block = load_argument(0) + unless(EQUAL, _AF_UNIX, give(refuse(errno.EACCES)))
     block += load_argument(1) + keep_bits(_SOCKET_TYPES)
     block += when(EQUAL, _SOCK_STREAM, give(ALLOW)) + when(EQUAL, _SOCK_SEQPACKET, give(ALLOW))

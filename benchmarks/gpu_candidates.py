@@ -1,0 +1,128 @@
+"""Judge a mixed set of Triton candidates on this GPU: how they end, and how many a minute.
+
+    python benchmarks/gpu_candidates.py --lanes 4 --json results.jsonl
+
+The set is that of the tests: honest kernels of many kinds over tens of tasks, and cheats, crashes,
+hangs and memory hogs, which are judged without the static screen. Every line is written when its
+candidate is done, so a run that is cut short keeps what it has. The last line sums up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernel_smith.evaluation.engines import LocalPool
+from kernel_smith.records import Candidate, Evaluation, Limits, Options, Sampling, Stage, Task
+from kernel_smith.tasks import builtin_tasks, read_task
+
+FOLDER = Path(__file__).parent.parent / "tests" / "gpu"
+SAMPLING = Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6)
+LIMITS = Limits(load_seconds=20, call_seconds=2, compile_seconds=30)
+
+
+class Entry(NamedTuple):
+    name: str
+    task: Task
+    path: Path
+    ends: tuple[str, ...]
+
+
+def entries() -> Iterator[Entry]:
+    """Honest candidates, which must end ok, and cheats, whose first lines say how they may end."""
+    tasks = {task.name: task for task in builtin_tasks("gpu")}
+    tasks |= {path.stem: read_task(path) for path in sorted((FOLDER / "tasks").glob("*.py"))}
+    for path in sorted((FOLDER / "exploits").glob("*.py")):
+        lines = path.read_text().splitlines()[:4]
+        header = dict(line.removeprefix("# ").split(": ", 1) for line in lines)
+        yield Entry(path.stem, tasks[header["task"]], path, tuple(header["expect"].split(", ")))
+    for path in sorted((FOLDER / "honest").glob("*.py")):
+        task = tasks[path.stem.partition("__")[0]]
+        yield Entry(path.stem, task, path, ("ok/faster", "ok/slower", "ok/same"))
+
+
+def end_of(evaluation: Evaluation) -> str:
+    if evaluation.stage is not Stage.OK:
+        return f"{evaluation.stage}/{evaluation.reason}"
+    assert evaluation.timing is not None
+    speedup = evaluation.timing.speedup
+    return "ok/slower" if speedup.high < 1 else "ok/faster" if speedup.low > 1 else "ok/same"
+
+
+def judge(entry: Entry, evaluation: Evaluation, seconds: float) -> dict[str, Any]:
+    end = end_of(evaluation)
+    timing = evaluation.timing
+    return {
+        "candidate": entry.name,
+        "task": entry.task.name,
+        "end": end,
+        "expected": end in entry.ends,
+        "at": round(seconds, 2),
+        "speedup": None if timing is None else timing.speedup.model_dump(),
+        "seconds": {name: round(spent, 3) for name, spent in evaluation.seconds.items()},
+        "bound": [f"{r.workload}: {r.bound} {r.share:.2f}" for r in evaluation.rooflines],
+        "message": "" if end in entry.ends else f"{evaluation.message}\n{evaluation.log}"[-1500:],
+        "notes": evaluation.notes,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lanes", type=int, default=4)
+    parser.add_argument("--every", type=int, default=1, help="only every n-th candidate")
+    parser.add_argument("--only", default="", help="only candidates whose name holds this")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--json", type=Path, default=Path("gpu_candidates.jsonl"))
+    chosen = parser.parse_args()
+    wanted = [entry for entry in entries() if chosen.only in entry.name][:: chosen.every]
+    options = Options(seeds=2, screen=False, sampling=SAMPLING, limits=LIMITS)
+    deadline = time.monotonic() + 60 * chosen.minutes
+    with chosen.json.open("a") as file, LocalPool(chosen.lanes) as pool:
+        warm = wanted[-1]
+        source = Candidate(backend="triton", source=warm.path.read_text(), name=warm.path.name)
+        pool.submit(warm.task, source, options).result()
+        begin = time.monotonic()
+        futures: dict[Future[Evaluation], Entry] = {}
+        for entry in wanted:
+            text = entry.path.read_text()
+            candidate = Candidate(backend="triton", source=text, name=entry.path.name)
+            futures[pool.submit(entry.task, candidate, options)] = entry
+        rows = []
+        for future in as_completed(futures, timeout=60 * chosen.minutes + 600):
+            entry, spent = futures[future], time.monotonic() - begin
+            try:
+                row = judge(entry, future.result(), spent)
+            except Exception as error:
+                row = {"candidate": entry.name, "end": "our fault", "expected": False}
+                row["message"] = f"{type(error).__name__}: {error}"[-1500:]
+            rows.append(row)
+            print(json.dumps(row), file=file, flush=True)
+            mark = "  " if row["expected"] else "!!"
+            shown = str(row["message"])[-300:].replace("\n", " | ")
+            print(f"{mark} {spent:6.1f} {entry.name}: {row['end']} {shown}", flush=True)
+            if time.monotonic() > deadline:
+                for waiting in futures:
+                    waiting.cancel()
+                break
+        total = time.monotonic() - begin
+        timed = sum(row.get("seconds", {}).get("timing", 0.0) for row in rows)
+        summary = {
+            "lanes": chosen.lanes,
+            "evaluations": len(rows),
+            "as_expected": sum(row["expected"] for row in rows),
+            "seconds": round(total, 1),
+            "seconds_per_evaluation": round(total / max(len(rows), 1), 3),
+            "evaluations_per_minute": round(60 * len(rows) / total, 1),
+            "share_of_time_with_the_device_alone": round(timed / total, 3),
+        }
+        print(json.dumps(summary), file=file, flush=True)
+        print(json.dumps(summary, indent=1), flush=True)
+
+
+if __name__ == "__main__":
+    main()

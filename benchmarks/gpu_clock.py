@@ -1,0 +1,175 @@
+"""How exact is the clock on this GPU? A kernel timed against itself, and one that is 3% slower.
+
+    python benchmarks/gpu_clock.py --json gpu_clock.json
+
+The reference of the task is the very kernel that the candidate launches, at about 5, 20, 100 and
+1000 us. Each run is one measurement of one workload, with the options of an ordinary evaluation,
+in one of several candidate processes. The padded candidate works 3% more and is otherwise the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import math
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.device import presence
+from kernel_smith.evaluation.judge.device.bench import DeviceBench, _Trusting
+from kernel_smith.evaluation.judge.device.clock import Contest, measure
+from kernel_smith.evaluation.judge.device.describe import describe_device
+from kernel_smith.evaluation.judge.device.session import DeviceSession
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.records import Candidate, Options, Sampling
+from kernel_smith.tasks import read_task
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chain_kernel(x, y, steps, more, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + places)
+    for _ in range(steps):
+        v = v * 0.999 + 0.001
+    w = v
+    for _ in range(more):
+        w = w * 0.998 + 0.002
+    tl.store(y + places, tl.where(w > 1e30, w, v))
+
+
+class {name}(torch.nn.Module):
+    def forward(self, x, steps):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        chain_kernel[(x.numel() // 1024,)](x, y, steps, steps * {padding} // 100, BLOCK=1024)
+        return y
+"""
+TASK = """
+TASK = {
+    "variants": ["small"],
+    "workloads": {
+        "5us": {"steps": 30},
+        "20us": {"steps": 380},
+        "100us": {"steps": 2300},
+        "1000us": {"steps": 24000},
+    },
+}
+
+
+def get_inputs(steps):
+    return [torch.randn(1 << 20), steps]
+"""
+
+
+def start(bench: Bench, nursery: Nursery, place: Place, padding: int, seed: int) -> DeviceSession:
+    source = KERNEL.format(name="ModelNew", padding=padding) + f"\n# {seed}\n"
+    candidate = Candidate(backend="triton", source=source, name="candidate.py")
+    session = DeviceSession(
+        nursery, place, lambda *_: bench, bench.task, candidate, Options(), lambda _: None
+    )
+    session._compile(ast.parse(source))
+    assert session._armed is not None
+    session._load(session._armed)
+    return session
+
+
+def run(bench: DeviceBench, session: DeviceSession, sampling: Sampling) -> list[dict[str, Any]]:
+    """One measurement of each workload."""
+    found = []
+    for workload in bench.task.workloads:
+        sets = bench.prepare(workload).stock.timing_sets()
+        candidate = session._armed
+        contest = Contest(bench, workload, candidate, sets, _Trusting())  # type: ignore[arg-type]
+        bench.enter(candidate, workload, 2)  # type: ignore[arg-type]
+        candidate.bind([next(sets), next(sets)])  # type: ignore[union-attr]
+        candidate.run()  # type: ignore[union-attr]
+        refusal = contest.prepare()
+        assert refusal is None, refusal
+        begin = time.monotonic()
+        result = measure(contest, sampling, "replay")
+        ratio = result.log_ratio("eager", "candidate").allowing_for_luck()
+        interval = ratio.interval()
+        found.append(
+            {
+                "workload": workload.name,
+                "ratio": interval.value,
+                "low": interval.low,
+                "high": interval.high,
+                "rounds": result.rounds,
+                "seconds": time.monotonic() - begin,
+                "us": 1e6 * statistics.median(result.samples["candidate"].seconds),
+            }
+        )
+    return found
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    ratios = [row["ratio"] for row in rows]
+    errors = [abs(math.log(ratio)) for ratio in ratios]
+    return {
+        "runs": len(rows),
+        "us": round(statistics.median(row["us"] for row in rows), 2),
+        "median": round(statistics.median(ratios), 4),
+        "within_2_percent": sum(error <= 0.02 for error in errors) / len(rows),
+        "worst": round(max(ratios, key=lambda ratio: abs(math.log(ratio))), 4),
+        "interval_covers_1": sum(row["low"] <= 1 <= row["high"] for row in rows) / len(rows),
+        "ranked_slower": sum(ratio < 1 for ratio in ratios) / len(rows),
+        "interval_below_1": sum(row["high"] < 1 for row in rows) / len(rows),
+        "seconds_per_run": round(statistics.mean(row["seconds"] for row in rows), 3),
+        "rounds": statistics.median(row["rounds"] for row in rows),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--padded-runs", type=int, default=30)
+    parser.add_argument("--seconds", type=float, default=100.0, help="stop after so long")
+    parser.add_argument("--json", type=Path, default=Path("gpu_clock.json"))
+    chosen = parser.parse_args()
+    deadline = time.monotonic() + chosen.seconds
+    path = Path(tempfile.mkdtemp()) / "chain.py"
+    path.write_text(KERNEL.format(name="Model", padding=0) + TASK)
+    nursery = Nursery(Path(tempfile.mkdtemp()))
+    nursery.begin()
+    place = Place.choose(None).for_device()
+    os.sched_setaffinity(0, place.judge)
+    bench = DeviceBench(read_task(path), nursery, place, 2, presence.quiet())
+    rows: dict[str, dict[str, list[dict[str, Any]]]] = {"itself": {}, "padded": {}}
+    plans = [("itself", 0, chosen.runs), ("padded", 3, chosen.padded_runs)]
+    for kind, padding, runs in plans:
+        for process in range(chosen.processes):
+            session = start(bench, nursery, place, padding, process)
+            for _ in range(-(-runs // chosen.processes)):
+                if time.monotonic() > deadline - (25 if kind == "itself" else 0):
+                    break
+                for row in run(bench, session, Sampling()):
+                    rows[kind].setdefault(row["workload"], []).append(row)
+            session.close()
+    report = {
+        kind: {name: summary(found) for name, found in by_workload.items()}
+        for kind, by_workload in rows.items()
+    }
+    report |= {"device": describe_device().model_dump(), "torch": torch.__version__}
+    chosen.json.write_text(json.dumps(report, indent=1))
+    print(json.dumps(report, indent=1), flush=True)
+    bench.close()
+    nursery.close()
+
+
+if __name__ == "__main__":
+    main()
