@@ -77,10 +77,13 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every n-th candidate")
     parser.add_argument("--only", default="", help="only candidates whose name holds this")
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--profile", action="store_true", help="list the kernels, too")
     parser.add_argument("--json", type=Path, default=Path("gpu_candidates.jsonl"))
     chosen = parser.parse_args()
     wanted = [entry for entry in entries() if chosen.only in entry.name][:: chosen.every]
-    options = Options(seeds=2, screen=False, sampling=SAMPLING, limits=LIMITS)
+    options = Options(
+        seeds=2, screen=False, sampling=SAMPLING, limits=LIMITS, profile=chosen.profile
+    )
     deadline = time.monotonic() + 60 * chosen.minutes
     with chosen.json.open("a") as file, LocalPool(chosen.lanes) as pool:
         warm = wanted[-1]

@@ -26,7 +26,7 @@ pytestmark = [
 HERE = Path(__file__).parent
 HONEST = sorted((HERE / "honest").glob("*.py"))
 EXPLOITS = sorted((HERE / "exploits").glob("*.py"))
-LANES = 5
+LANES = 4
 
 # Short, because none of these is about how precisely time is measured.
 SAMPLING = Sampling(target=0.1, unstable_above=1.0, min_rounds=4, max_rounds=12, max_seconds=0.5)
@@ -42,7 +42,7 @@ def expected(path: Path) -> dict[str, str]:
 
 def submit(pool: LocalPool, task: Task, path: Path, *, screen: bool) -> Future[Evaluation]:
     candidate = Candidate(backend="triton", source=path.read_text(), name=path.name)
-    options = Options(seeds=2, screen=screen, sampling=SAMPLING, limits=LIMITS)
+    options = Options(seeds=2, screen=screen, sampling=SAMPLING, limits=LIMITS, profile=False)
     return pool.submit(task, candidate, options)
 
 
@@ -85,4 +85,4 @@ def test_an_honest_kernel_is_accepted(path: Path, verdicts: Verdicts) -> None:
     evaluation = verdicts[path.stem, True].result()
     assert evaluation.stage is Stage.OK, describe(evaluation)
     assert evaluation.device is not None
-    assert any(kernel.origin == "authored" for kernel in evaluation.device_kernels)
+    assert all(roofline.share < 1.5 for roofline in evaluation.rooflines)

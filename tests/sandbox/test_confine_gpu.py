@@ -54,6 +54,28 @@ def test_it_writes_nothing_outside_its_scratch_folder(confined: Any, open_folder
     assert not any((folder / NAME).exists() for folder in folders)
 
 
+SYSTEM_WIDE = ("sys/kernel/core_pattern", "sys/vm/overcommit_memory", "sysrq-trigger")
+
+
+def test_where_there_is_a_device_it_writes_to_files_of_its_own_process_alone(
+    confined: Any, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "nodes", lambda: (Path("/dev/zero"),))
+    targets = [open_folder / NAME, *(Path("/proc", name) for name in SYSTEM_WIDE)]
+
+    def attempt() -> list[Any]:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]
+        written = [str(t) for t in targets if error_of(partial(t.write_text, "x")) is None]
+        own = error_of(lambda: Path("/proc/self/comm").write_text("renamed"))
+        device = error_of(lambda: Path("/dev/zero").write_bytes(b"x"))
+        return [len(processes), written, own, device]
+
+    needs = (landlock.FILES, mounts.READ_ONLY, mounts.PROC)
+    visible, written, own, device = confined.value(attempt, *needs, gpu=True)
+    assert (visible, written, device) == (1, [], None)
+    assert own is None or confined.user == 0  # a former root does not own those files
+
+
 @pytest.fixture
 def mailbox(open_folder: Path) -> Iterator[socket.socket]:
     """A socket of the host's that everybody may write to."""

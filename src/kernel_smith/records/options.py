@@ -48,6 +48,10 @@ class Options(Record):
     interpret: bool = Field(
         default=False, description="interpret kernels for a GPU on the CPU, even where one is"
     )
+    profile: bool = Field(
+        default=True,
+        description="list the kernels that ran on a GPU? Starting its profiler takes seconds",
+    )
     admit: tuple[Admission, ...] = ()
     sampling: Sampling = Sampling()
     limits: Limits = Limits()

@@ -38,7 +38,7 @@ class Prepared:
 
     @property
     def output_bytes(self) -> int:
-        return sum(t.nbytes for t in self.stock.author.expected.reference.tensors)
+        return sum(t.nbytes for t in self.stock.answer.tensors)
 
 
 class Bench:
@@ -87,7 +87,7 @@ class Bench:
             round_trip = self._round_trip(participant, inputs[0])
             seconds = self._seconds_per_call(participant, batch, round_trip)
             size = sum(t.nbytes for t in inputs[0].tensors) + sum(
-                t.nbytes for t in stock.author.expected.reference.tensors
+                t.nbytes for t in stock.answer.tensors
             )
             capacity = capacity_for(size, self.arena_bytes)
             self._prepared[workload.name] = Prepared(
@@ -139,7 +139,7 @@ class Bench:
             self.reference,
             workload,
             [check.inputs for check in stock.checks],
-            stock.author.expected.reference,
+            stock.answer,
             capacity,
         )
 

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from kernel_smith.errors import InternalError
+from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.admission import admit
 from kernel_smith.evaluation.judge.bench import Bench
@@ -45,12 +45,17 @@ class Judge:
             except DeviceFull as full:
                 problems.append(str(full))
                 self._keep_only(task)
-                if full.while_running and len(problems) == _ATTEMPTS:
+                if full.by_candidate:
                     return session.give_up_for_memory(str(full))
             except Interrupted as interrupted:
                 problems.append(str(interrupted))
             finally:
                 session.close()
+        if any("memory" in problem for problem in problems):
+            raise MissingPrerequisite(
+                f"the GPU's memory does not suffice beside its other users: {problems[-1]}",
+                hint="evaluate fewer candidates at once, or end other programs that use the GPU",
+            )
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
     def _keep_only(self, task: Task) -> None:

@@ -418,7 +418,7 @@ class Session:
         )
 
     def give_up_for_memory(self, message: str) -> Evaluation:
-        """No memory was left for the judge, again and again, while this candidate ran."""
+        """No memory was left for the judge while this candidate ran, and much once it was gone."""
         rejected = Rejected(Reason.MEMORY_LIMIT, message)
         return self._record(reason=rejected.reason, rejected=rejected)
 

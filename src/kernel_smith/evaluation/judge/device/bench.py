@@ -22,11 +22,11 @@ from kernel_smith.records import Baseline, Limits, Precision, Sampling, Task, Wo
 
 class DeviceBench(Bench):
     device = "cuda"
-    arena_bytes = 4 << 30
 
     def __init__(
         self, task: Task, nursery: Nursery, place: Place, seeds: int, quiet: Quiet
     ) -> None:
+        self.arena_bytes = presence.arena_bytes()
         super().__init__(task, nursery, place, seeds)
         self.quiet = quiet
         self._foundry = Foundry(nursery, place, Limits(), presence.turns())

@@ -7,7 +7,6 @@ it could falsify, knows about shorter times.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable
 
 from kernel_smith.evaluation.judge.child import ChildFailed
@@ -23,22 +22,23 @@ _PROFILE_SECONDS = 2e-6
 
 
 def seconds_without_kernels(
-    bench: DeviceBench, disarmed: DeviceParticipant, workloads: Iterable[Workload]
-) -> dict[str, float]:
-    """Seconds per call, by workload, of a process whose kernels do nothing."""
-    found = {}
-    for workload in workloads:
-        try:
-            prepared = bench.enter(disarmed, workload, _CALLS)
-            sets = prepared.stock.timing_sets()
-            disarmed.bind([next(sets) for _ in range(_CALLS)])
-            if disarmed.capture() is None:
-                walls = [disarmed.replay().windows.run_wall for _ in range(_REPLAYS)]
-                spent = statistics.median(walls) - prepared.round_trip
-                found[workload.name] = max(spent, 0.0) / _CALLS
-        except ChildFailed:
-            break  # without its kernels it cannot go on
-    return found
+    bench: DeviceBench, disarmed: DeviceParticipant, workload: Workload
+) -> float:
+    """Seconds per call of a process whose kernels do nothing; needs the device alone.
+
+    Zero where the process cannot go on without its kernels, or cannot be captured.
+    """
+    try:
+        sets = bench.enter(disarmed, workload, _CALLS).stock.timing_sets()
+        disarmed.bind([next(sets) for _ in range(_CALLS)])
+        disarmed.run()
+        if disarmed.capture() is not None:
+            return 0.0
+        spent = min(disarmed.replay().windows.run_wall for _ in range(_REPLAYS))
+    except ChildFailed:
+        return 0.0
+    empty = min(bench.eager().run_nothing() for _ in range(_REPLAYS))
+    return max(spent - empty, 0.0) / _CALLS
 
 
 def check_library_seconds(others: float, own: float) -> None:

@@ -9,7 +9,9 @@ import torch
 from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.device.turns import Turns
 
-_CROWDED = 0.4  # of the device's memory, if less is free
+_CROWDED = 0.5  # of the device's memory, if less is free
+_ARENA_SHARE = 1 / 32  # of what is free: per process, of several judges with several processes each
+_SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 4 << 30
 
 
 @functools.cache
@@ -32,6 +34,12 @@ def is_crowded() -> bool:
         return False
     free, total = torch.cuda.mem_get_info()
     return free < _CROWDED * total
+
+
+def arena_bytes() -> int:
+    """How much memory the inputs and results of one batch may take."""
+    free, _ = torch.cuda.mem_get_info()
+    return min(_LARGEST_ARENA, max(_SMALLEST_ARENA, int(_ARENA_SHARE * free)))
 
 
 @functools.cache

@@ -77,13 +77,15 @@ class DeviceRoom:
         self._targets, self._sources, self._raw = [], [], []
         for places, row in zip(self._places, slots, strict=False):
             for place, slot, usual in zip(places, row, self._usual, strict=False):
-                if slot.nbytes == 0 or not self._holds(place, slot.nbytes):
+                dtype = resolve_dtype(slot.dtype)
+                aligned = place.offset % dtype.itemsize == 0
+                if slot.nbytes == 0 or not aligned or not self._holds(place, slot.nbytes):
                     continue
                 content = self._chunks[place.chunk].content
                 raw = content[place.offset : place.offset + slot.nbytes]
                 self._raw.append(raw)
                 if place.stride in (list(slot.stride), list(usual)):
-                    typed = raw.view(resolve_dtype(slot.dtype))
+                    typed = raw.view(dtype)
                     self._sources.append(typed.as_strided(slot.shape, place.stride))
                     self._targets.append(self.outputs.view(slot))
 
@@ -123,6 +125,6 @@ class DeviceRoom:
 def _place(chunk: Any, offset: Any, stride: Any) -> _Place:
     if not isinstance(chunk, int) or not isinstance(offset, int) or offset < 0:
         raise ValueError("not a place")
-    if chunk >= 1 << 16 or offset % 16:
+    if chunk >= 1 << 16:
         raise ValueError("no such place")
     return _Place(chunk, offset, [int(step) for step in stride])

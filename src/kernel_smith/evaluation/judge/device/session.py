@@ -8,13 +8,12 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.child import Interrupted
+from kernel_smith.evaluation.judge.child import ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.device import presence
@@ -39,7 +38,7 @@ from kernel_smith.evaluation.judge.device.standings import (
     through_eager,
 )
 from kernel_smith.evaluation.judge.device.telemetry import TelemetrySampler
-from kernel_smith.evaluation.judge.integrity import check_physics, check_processor_use
+from kernel_smith.evaluation.judge.integrity import check_physics
 from kernel_smith.evaluation.judge.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
@@ -58,20 +57,20 @@ from kernel_smith.records import (
 
 _SHARING = frozenset({"task", "load", "correctness", "kernels", "profile"})
 _PROFILED_CALLS = 4
+_MUCH_MEMORY = 0.25  # of the device
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
 
 class DeviceFull(Interrupted):
     """The judge got no memory on the device."""
 
-    def __init__(self, message: str, *, while_running: bool) -> None:
+    def __init__(self, message: str, *, by_candidate: bool) -> None:
         super().__init__(message)
-        self.while_running = while_running  # had the candidate's process begun?
+        self.by_candidate = by_candidate  # was it the candidate that had taken it?
 
 
 class DeviceSession(Session):
     on_device = True
-    _library_seconds: Mapping[str, float] = MappingProxyType({})
 
     def _check_options(self) -> None:
         """Every baseline is there."""
@@ -81,7 +80,17 @@ class DeviceSession(Session):
         try:
             return super().run()
         except (torch.OutOfMemoryError, DeviceError) as error:
-            raise DeviceFull(str(error), while_running=self._armed is not None) from error
+            raise DeviceFull(str(error), by_candidate=self._held_much()) from error
+
+    def _held_much(self) -> bool:
+        """End the candidate's processes: is a good part of the device's memory free then?"""
+        before, total = torch.cuda.mem_get_info()
+        for participant in (self._armed, self._disarmed):
+            if participant is not None and not participant.ended:
+                self._end(participant)
+                participant.child.exit_report()
+        freed = torch.cuda.mem_get_info()[0] - before
+        return freed > _MUCH_MEMORY * total
 
     def close(self) -> None:
         super().close()
@@ -132,10 +141,14 @@ class DeviceSession(Session):
                 workload.name: self._time_workload(bench, candidate, workload, limits)
                 for workload in self._task.workloads
             }
-        with self._step("profile"), self._explaining(loading=False):
-            kernels = self._profile(bench, candidate)
-        if not self._task.library_calls:
-            check_library_kernels(kernels)
+            if not self._task.library_calls:
+                self._check_library(bench, outcomes)
+        kernels: tuple[DeviceKernel, ...] = ()
+        if self._options.profile:
+            with self._step("profile"), self._explaining(loading=False):
+                kernels = self._profile(bench, candidate)
+            if not self._task.library_calls:
+                check_library_kernels(kernels)
         return self._record_timing(
             outcomes,
             accuracy=accuracy,
@@ -182,12 +195,18 @@ class DeviceSession(Session):
         p50 = None if plain is None else statistics.median(plain.samples[CANDIDATE].seconds)
         return Outcome(measurement, CANDIDATE, against, p50)
 
-    def _is_right_without_kernels(self, bench: Bench, disarmed: Participant) -> bool:
-        right = super()._is_right_without_kernels(bench, disarmed)
-        if not right and not self._task.library_calls:
-            assert isinstance(bench, DeviceBench) and isinstance(disarmed, DeviceParticipant)
-            self._library_seconds = seconds_without_kernels(bench, disarmed, self._task.workloads)
-        return right
+    def _check_library(self, bench: DeviceBench, outcomes: Mapping[str, Outcome]) -> None:
+        """For tasks that forbid it: is the device busy although the kernels do nothing?"""
+        workshop = self._workshop
+        assert workshop is not None
+        disarmed = self._disarmed = self._launch(workshop.disarmed, workshop.provide_disarmed)
+        assert isinstance(disarmed, DeviceParticipant)
+        with contextlib.suppress(ChildFailed):
+            self._load(disarmed)
+            for workload in self._task.workloads:
+                samples = outcomes[workload.name].measurement.samples[CANDIDATE]
+                others = seconds_without_kernels(bench, disarmed, workload)
+                check_library_seconds(others, statistics.median(samples.seconds))
 
     def _contest(
         self, bench: DeviceBench, candidate: DeviceParticipant, workload: Workload
@@ -210,15 +229,10 @@ class DeviceSession(Session):
         workload: Workload,
         limits: Ceilings,
     ) -> None:
-        mine = measurement.samples[CANDIDATE]
-        theirs = measurement.samples[EAGER]
         check_idle(contest.busy)
-        check_processor_use(mine.windows, theirs.windows, len(self._place.timed))
-        middle = statistics.median(mine.seconds)
+        middle = statistics.median(measurement.samples[CANDIDATE].seconds)
         fastest = _CACHE_FASTER_THAN_MEMORY * limits.copy_bytes_per_second
         check_physics(middle, bench.work(workload).floor_bytes, fastest)
-        if not self._task.library_calls:
-            check_library_seconds(self._library_seconds.get(workload.name, 0.0), middle)
 
     def _profile(
         self, bench: DeviceBench, candidate: DeviceParticipant
