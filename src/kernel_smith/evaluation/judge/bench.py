@@ -18,7 +18,7 @@ from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.stock import Stock
-from kernel_smith.evaluation.judge.workshop import Workshop
+from kernel_smith.evaluation.judge.workshop import Maker, Workshop
 from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
 
 _COMPILE_SECONDS = 600.0
@@ -182,17 +182,19 @@ class Bench:
         child = self._nursery.start(
             self.place,
             limits,
-            readable=(self._workshop.armed,),
+            readable=(self._maker.armed,),
             confined=not compiled,
             trusted=True,
             gpu=self.device == "cuda",
             shared_bytes=4 * self.arena_bytes,
         )
-        child.provide = self._provide
+        child.provide = self._maker.provide
         return self._participant(name, child, limits)
 
-    def _provide(self, need: Any) -> dict[str, Any]:
-        return self._workshop.provide(need)
+    @property
+    def _maker(self) -> Maker:
+        """Compiles what the reference asks for."""
+        return self._workshop
 
     def _participant(self, name: str, child: Child, limits: Limits) -> Participant:
         return Participant(name, child, limits)

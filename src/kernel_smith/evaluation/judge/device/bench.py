@@ -17,6 +17,7 @@ from kernel_smith.evaluation.judge.device.work import Work, count_work
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.workshop import Maker
 from kernel_smith.records import Baseline, Limits, Precision, Sampling, Task, Workload
 
 
@@ -95,8 +96,9 @@ class DeviceBench(Bench):
             disarmed=False,
         )
 
-    def _provide(self, need: Any) -> dict[str, Any]:
-        return self._foundry.provide(need)
+    @property
+    def _maker(self) -> Maker:
+        return self._foundry
 
     def _participant(self, name: str, child: Child, limits: Limits) -> Participant:
         return DeviceParticipant(name, child, limits)
