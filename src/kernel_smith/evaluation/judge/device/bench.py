@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Child
 from kernel_smith.evaluation.judge.device import presence
