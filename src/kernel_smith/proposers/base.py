@@ -1,0 +1,24 @@
+"""What every proposer can do: suggest the next candidate, and learn what came of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kernel_smith.records import Evaluation, Proposal, Request
+
+
+class NothingToPropose(Exception):
+    """This parent offers the proposer nothing that it has not tried."""
+
+
+class Proposer(Protocol):
+    """Called from several threads at once."""
+
+    name: str
+
+    def propose(self, request: Request) -> Proposal:
+        """The next candidate from a parent. Raises `NothingToPropose`."""
+
+    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
+        """What a proposal of this proposer's was worth. Called again for each when a run is
+        resumed, in the same order."""

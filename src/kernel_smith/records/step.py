@@ -1,0 +1,212 @@
+"""The words of an evolution: what is proposed from what, by whom, and what came of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from kernel_smith.records.base import Record, VersionedRecord
+from kernel_smith.records.candidate import Candidate
+from kernel_smith.records.evaluation import Evaluation
+from kernel_smith.records.options import Options
+from kernel_smith.records.task import Task
+from kernel_smith.records.verdict import Reason, Stage
+
+
+class Usage(Record):
+    """What asking a language model took."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = Field(default=0, description="of the prompt's, those that cost less")
+    completion_tokens: int = 0
+    dollars: float = 0.0
+    seconds: float = 0.0
+    requests: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        fields = type(self).model_fields
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in fields})
+
+
+class Message(Record):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Conversation(Record):
+    """The full exchange with a model that led to a proposal."""
+
+    model: str
+    messages: tuple[Message, ...]
+    response: str
+    usage: Usage = Usage()
+
+
+class Proposal(Record):
+    """One candidate, and where it came from."""
+
+    candidate: Candidate
+    proposer: str = Field(description="start, seed, tuner, mutator, model or outside")
+    parents: tuple[str, ...] = Field(
+        default=(), description="hashes of candidates; the first is the one that was changed"
+    )
+    summary: str = Field(default="", description="what was changed, in a sentence")
+    details: dict[str, Any] = Field(default_factory=dict, description="the proposer's own notes")
+    conversation: Conversation | None = None
+
+
+class Elite(Record):
+    """A candidate with its evaluation."""
+
+    candidate: Candidate
+    evaluation: Evaluation
+
+    @property
+    def score(self) -> float:
+        """The speedup that is certain: the lower end of its interval. Zero if there is none."""
+        return score(self.evaluation)
+
+
+class Failure(Record):
+    """A proposal that did not work, as a warning to the next one."""
+
+    summary: str
+    stage: Stage
+    reason: Reason
+    message: str = ""
+
+
+class Request(Record):
+    """What a proposer is given to work on."""
+
+    task: Task
+    parent: Elite
+    exemplars: tuple[Elite, ...] = Field(default=(), description="top and diverse programs")
+    failures: tuple[Failure, ...] = Field(default=(), description="of this lineage, newest last")
+    lessons: tuple[str, ...] = ()
+    hardware: str = Field(default="", description="the machine, in sentences")
+    seed: int = Field(default=0, description="for whatever is drawn at random")
+
+    @property
+    def backend(self) -> str:
+        return self.parent.candidate.backend
+
+
+class Budget(Record):
+    """When to stop. None: not bounded by this."""
+
+    evaluations: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, ge=1)
+    dollars: float | None = Field(default=None, gt=0)
+    target: float | None = Field(default=None, gt=0, description="a speedup that is enough")
+    plateau: int | None = Field(
+        default=None, ge=1, description="evaluations in a row without a new best"
+    )
+
+
+class RunConfig(VersionedRecord):
+    """All that decides how a run goes, besides chance and the machine."""
+
+    backend: str
+    proposers: dict[str, float] = Field(description="name -> weight; the bandit learns the rest")
+    budget: Budget
+    options: Options = Options()
+    islands: int = Field(default=3, ge=1)
+    elites_per_cell: int = Field(default=2, ge=1)
+    features: tuple[str, ...] = ("complexity", "technique")
+    migrate_every: int = Field(default=20, ge=1, description="evaluations")
+    proposals_in_flight: int = Field(default=2, ge=1)
+    evaluations_in_flight: int = Field(default=1, ge=1)
+    exemplars: int = Field(default=3, ge=0)
+    seed: int = 0
+    settings: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="proposer -> settings of its own"
+    )
+
+
+class RunStarted(VersionedRecord):
+    kind: Literal["run-started"] = "run-started"
+    run: str
+    task: Task
+    config: RunConfig
+    at: datetime
+
+
+class RunResumed(VersionedRecord):
+    kind: Literal["run-resumed"] = "run-resumed"
+    at: datetime
+
+
+class StepProposed(VersionedRecord):
+    """A proposal that is to be evaluated. A step without a later event was in flight."""
+
+    kind: Literal["step-proposed"] = "step-proposed"
+    step: int
+    island: int
+    proposal: Proposal
+    at: datetime
+
+
+class StepEvaluated(VersionedRecord):
+    kind: Literal["step-evaluated"] = "step-evaluated"
+    step: int
+    evaluation: Evaluation
+    seconds: float = Field(description="from submitting to the answer")
+    at: datetime
+
+
+class StepDropped(VersionedRecord):
+    """A proposal that is not evaluated: the program was known, or there was none."""
+
+    kind: Literal["step-dropped"] = "step-dropped"
+    step: int
+    proposer: str
+    parent: str | None = None
+    why: str
+    conversation: Conversation | None = None
+    at: datetime
+
+
+class Remeasured(VersionedRecord):
+    """A contender was measured again before it was called the best."""
+
+    kind: Literal["remeasured"] = "remeasured"
+    candidate: str
+    evaluation: Evaluation
+    at: datetime
+
+
+class Migrated(VersionedRecord):
+    kind: Literal["migrated"] = "migrated"
+    candidate: str
+    source: int
+    target: int
+    at: datetime
+
+
+class RunEnded(VersionedRecord):
+    kind: Literal["run-ended"] = "run-ended"
+    why: str
+    at: datetime
+
+
+Event = Annotated[
+    RunStarted
+    | RunResumed
+    | StepProposed
+    | StepEvaluated
+    | StepDropped
+    | Remeasured
+    | Migrated
+    | RunEnded,
+    Field(discriminator="kind"),
+]
+
+
+def score(evaluation: Evaluation) -> float:
+    """The lower end of the speedup's interval; zero for whatever earned no timing."""
+    timed = evaluation.ok and evaluation.timing is not None
+    return evaluation.timing.speedup.low if timed and evaluation.timing else 0.0
