@@ -37,6 +37,21 @@ def cache_root() -> Path:
     return Path.home() / ".cache" / "kernel-smith"
 
 
+def keep_text(path: Path, text: str) -> None:
+    """Write a file of a cache, whole or not at all. A full or read-only disk costs the cache, never
+    the answer."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+
+
 def object_key(toolchain: Toolchain, source: str, flags: Sequence[str]) -> str:
     """Identify a library by all that decides its bytes, the processor included."""
     digest = hashlib.sha256()

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kernel_smith.evaluation.sandbox.confine import devices
-from kernel_smith.inline.cache import cache_root
+from kernel_smith.inline.cache import cache_root, keep_text
 from kernel_smith.records import Candidate, Evaluation, Options, Stage, Task, content_hash
 
 # What another attempt might end differently is measured again.
@@ -38,15 +37,9 @@ class EvaluationCache:
     def put(
         self, task: Task, candidate: Candidate, options: Options, evaluation: Evaluation
     ) -> None:
-        """Keep an evaluation. A full or read-only disk costs the cache, never the answer."""
-        if evaluation.stage in _FLEETING:
-            return
-        path = self._path(task, candidate, options)
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-                file.write(evaluation.model_dump_json())
-            os.replace(file.name, path)
+        """Keep an evaluation, unless another attempt might end differently."""
+        if evaluation.stage not in _FLEETING:
+            keep_text(self._path(task, candidate, options), evaluation.model_dump_json())
 
     def _path(self, task: Task, candidate: Candidate, options: Options) -> Path:
         machine = (platform.node(), platform.machine(), str(os.cpu_count()))

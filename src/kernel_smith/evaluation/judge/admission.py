@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import platform
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+import kernel_smith
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.accuracy import compare, computable, expect, is_finite
 from kernel_smith.evaluation.judge.reference import (
@@ -16,7 +20,8 @@ from kernel_smith.evaluation.judge.reference import (
     explained,
     secret_seed,
 )
-from kernel_smith.records import Admission, Workload
+from kernel_smith.inline.cache import cache_root, keep_text
+from kernel_smith.records import Admission, Workload, content_hash
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.bench import Bench
@@ -49,7 +54,7 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
     """Raise `BadInput` where a task has findings that nobody agreed to live with."""
     task = bench.task
     accepted = {*task.admit, *also}
-    found = [f for w in task.workloads for f in examine(bench.reference, w)]
+    found = _findings(bench.reference)
     refused = [f for f in found if f.finding not in accepted]
     if refused:
         names = sorted({f.finding.value for f in refused})
@@ -59,6 +64,19 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
             hint="mend the inputs or the reference, or accept with "
             + " ".join(f"--admit {name}" for name in names),
         )
+
+
+def _findings(reference: Reference) -> list[Found]:
+    """On all workloads; those of a task that was examined before are known."""
+    task = reference.task
+    versions = (torch.__version__, kernel_smith.__version__, platform.machine(), reference.device)
+    key = content_hash(task.content_hash, *versions)
+    path = cache_root() / "admissions" / key[:2] / f"{key}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return [Found(name, Admission(value)) for name, value in json.loads(path.read_text())]
+    found = [f for workload in task.workloads for f in examine(reference, workload)]
+    keep_text(path, json.dumps([(f.workload, f.finding.value) for f in found]))
+    return found
 
 
 def examine(reference: Reference, workload: Workload) -> list[Found]:

@@ -14,6 +14,7 @@ from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
 from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSession
+from kernel_smith.evaluation.judge.device.spares import Spares
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.session import Progress, Session
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
@@ -32,6 +33,7 @@ class Judge:
         self.place = Place.choose(cores)
         self.nursery = nursery
         self._benches: OrderedDict[_Key, Bench] = OrderedDict()
+        self._spares: Spares | None = None
 
     def evaluate(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress
@@ -68,12 +70,14 @@ class Judge:
     def _session(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress
     ) -> Session:
+        rest = (task, candidate, options, progress)
         on_device = find_backend(candidate.backend).gpu and presence.is_usable()
-        kind: type[Session] = Session
-        place, make_ready = self.place, self.bench
-        if on_device and not options.interpret:
-            kind, place, make_ready = DeviceSession, self.place.for_device(), self._device_bench
-        return kind(self.nursery, place, make_ready, task, candidate, options, progress)
+        if not on_device or options.interpret:
+            return Session(self.nursery, self.place, self.bench, *rest)
+        place = self.place.for_device()
+        if self._spares is None:
+            self._spares = Spares(self.nursery, place)
+        return DeviceSession(self._spares, self.nursery, place, self._device_bench, *rest)
 
     def bench(self, task: Task, options: Options) -> Bench:
         """The task made ready; admitted on first use."""
@@ -114,5 +118,7 @@ class Judge:
         return any(bench.redraw_one() for bench in self._benches.values())
 
     def close(self) -> None:
+        if self._spares is not None:
+            self._spares.close()
         for bench in self._benches.values():
             bench.close()

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import ValidationError
 
 from kernel_smith.evaluation.judge.device.describe import describe_device
-from kernel_smith.inline.cache import cache_root
+from kernel_smith.inline.cache import cache_root, keep_text
 from kernel_smith.records import Ceilings, Device
 from kernel_smith.records.base import content_hash
 
@@ -43,22 +40,8 @@ def ceilings(device: Device, measure: Callable[[], Ceilings] | None = None) -> C
     with contextlib.suppress(OSError, ValidationError, UnicodeDecodeError):
         return Ceilings.model_validate_json(path.read_text(encoding="utf-8"))
     measured = (measure or measure_ceilings)()
-    with contextlib.suppress(OSError):  # without a cache they are measured again, that is all
-        _write(path, measured.model_dump_json(indent=2) + "\n")
+    keep_text(path, measured.model_dump_json(indent=2) + "\n")
     return measured
-
-
-def _write(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".json")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def measure_ceilings(index: int = 0) -> Ceilings:

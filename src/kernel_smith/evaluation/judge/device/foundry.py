@@ -33,14 +33,21 @@ _FLAG = re.compile(
 
 
 class Foundry:
-    def __init__(self, nursery: Nursery, place: Place, limits: Limits, turns: Turns) -> None:
+    def __init__(
+        self,
+        nursery: Nursery,
+        place: Place,
+        limits: Limits,
+        turns: Turns,
+        folder: Path | None = None,
+    ) -> None:
         self._turns = turns
         self._nursery = nursery
         self._place = place
         self._limits = limits
         self._cache = ObjectCache()
         self._served: dict[str, str] = {}
-        self.armed = self.disarmed = nursery.new_folder("objects")
+        self.armed = self.disarmed = folder or nursery.new_folder("objects")
         self.can_disarm = True  # in the process: launches do nothing there
         self.has_kernels = False
         self.compiling_seconds = 0.0

@@ -31,6 +31,7 @@ from kernel_smith.evaluation.judge.device.library import (
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import check_idle
 from kernel_smith.evaluation.judge.device.roofline import roofline
+from kernel_smith.evaluation.judge.device.spares import Spare, Spares
 from kernel_smith.evaluation.judge.device.standings import (
     EAGER,
     GRAPH,
@@ -72,6 +73,11 @@ class DeviceFull(Interrupted):
 class DeviceSession(Session):
     on_device = True
 
+    def __init__(self, spares: Spares, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._spares = spares
+        self._spare = Spare(self._options.limits, Path(), [])
+
     def _check_options(self) -> None:
         """Every baseline is there."""
 
@@ -92,8 +98,14 @@ class DeviceSession(Session):
         freed = torch.cuda.mem_get_info()[0] - before
         return freed > _MUCH_MEMORY * total
 
+    def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
+        self._spares.prepare(self._options.limits)
+        return super()._check(bench, candidate)
+
     def close(self) -> None:
         super().close()
+        for child in self._spare.children:
+            self._nursery.end(child)
         presence.give_memory_back()
 
     @contextlib.contextmanager
@@ -106,12 +118,14 @@ class DeviceSession(Session):
             yield
 
     def _maker(self, tree: ast.Module) -> Maker:
-        return Foundry(self._nursery, self._place, self._options.limits, presence.turns())
+        limits = self._options.limits
+        self._spare = self._spares.take(limits)
+        folder = self._spare.objects
+        return Foundry(self._nursery, self._place, limits, presence.turns(), folder)
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
-        child = self._nursery.start(
-            self._place, self._options.limits, readable=(objects,), gpu=True
-        )
+        waiting = self._spare.children
+        child = waiting.pop() if waiting else self._spares.start(objects, self._options.limits)
         child.provide = provide
         return DeviceParticipant(CANDIDATE, child, self._options.limits)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
-import tempfile
 from pathlib import Path
 
 import torch
@@ -18,7 +16,7 @@ import kernel_smith
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.outcome import Against
 from kernel_smith.evaluation.judge.statistics import LogRatio, distribution, estimate
-from kernel_smith.inline.cache import cache_root
+from kernel_smith.inline.cache import cache_root, keep_text
 from kernel_smith.records import Baseline, Device, Distribution, Task, Workload, content_hash
 from kernel_smith.records.base import Record
 
@@ -65,13 +63,7 @@ class Standings:
         return None
 
     def put(self, workload: Workload, baseline: str, standing: Standing) -> None:
-        """A full or read-only disk costs the cache, never the answer."""
-        path = self._path(workload, baseline)
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-                file.write(standing.model_dump_json())
-            os.replace(file.name, path)
+        keep_text(self._path(workload, baseline), standing.model_dump_json())
 
     def _path(self, workload: Workload, baseline: str) -> Path:
         key = content_hash(*self._versions, workload.model_dump_json(), baseline)

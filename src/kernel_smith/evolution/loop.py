@@ -1,0 +1,281 @@
+"""The loop: proposals and evaluations side by side, and every outcome written down at once.
+
+Proposers work in threads, evaluations in the engine's lanes; both are bounded separately. A parent
+is chosen when its proposer begins, from all that is known then. What a proposer suggests waits for
+a free lane at most one at a time per lane, so parents do not get stale.
+
+Everything that happens becomes an event first: appended to the store, then folded into the state.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from kernel_smith.errors import UserError
+from kernel_smith.evolution.budget import reason_to_stop
+from kernel_smith.evolution.state import RunState, Step
+from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.records import (
+    Candidate,
+    Elite,
+    Evaluation,
+    Event,
+    Migrated,
+    Options,
+    Proposal,
+    Remeasured,
+    Request,
+    RunEnded,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+    Task,
+)
+
+_WAIT_SECONDS = 0.2
+_FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
+
+
+class Engine(Protocol):
+    """Where candidates are evaluated."""
+
+    def submit(
+        self, task: Task, candidate: Candidate, options: Options | None = None
+    ) -> Future[Evaluation]: ...
+
+
+Append = Callable[[Event], None]
+Audience = Callable[[Event, RunState], None]
+
+
+@dataclass
+class _Asked:
+    """A proposer at work."""
+
+    proposer: str
+    parent: Elite
+    island: int
+
+
+@dataclass
+class _Submitted:
+    """A candidate in the engine."""
+
+    step: Step
+    begin: float
+
+
+class Loop:
+    def __init__(
+        self,
+        state: RunState,
+        proposers: dict[str, Proposer],
+        engine: Engine,
+        append: Append,
+        audience: Audience,
+        hardware: str = "",
+    ) -> None:
+        self.state = state
+        self._proposers = proposers
+        self._engine = engine
+        self._append = append
+        self._audience = audience
+        self._hardware = hardware
+        self._rng = random.Random(f"{state.config.seed}:{state.last_step}")
+        self._asked: dict[Future[Proposal], _Asked] = {}
+        self._evaluating: dict[Future[Evaluation], _Submitted] = {}
+        self._ready: deque[tuple[Proposal, int]] = deque()
+        self._fruitless = 0
+        self._island = 0
+        self.stopping = False
+
+    def run(self, first: list[Proposal], seconds_before: float = 0.0) -> str:
+        """Evolve until the budget, the ideas or somebody's patience end; why it ended."""
+        begin = time.monotonic() - seconds_before
+        for island, proposal in enumerate(first):
+            self._ready.append((proposal, island % self.state.config.islands))
+        threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
+        try:
+            while True:
+                why = self._why_stop(time.monotonic() - begin)
+                if why is not None:
+                    break
+                self._submit_ready()
+                if self.state.best is not None:
+                    self._ask(threads)
+                self._collect()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+        self._drain()
+        self.emit(RunEnded(why=why, at=_now()))
+        return why
+
+    def emit(self, event: Event) -> Step | None:
+        self._append(event)
+        step = self.state.apply(event)
+        self._audience(event, self.state)
+        return step
+
+    def _why_stop(self, seconds: float) -> str | None:
+        if self.stopping:
+            return "interrupted"
+        busy = bool(self._evaluating or self._asked or self._ready)
+        if self.state.best is None and not busy:
+            return "no program to start from was accepted"
+        if self._fruitless >= _FRUITLESS and not busy:
+            return "no proposer has anything new to try"
+        return reason_to_stop(self.state, seconds)
+
+    def _ask(self, threads: ThreadPoolExecutor) -> None:
+        """Keep proposers at work, but not ahead of the lanes."""
+        config = self.state.config
+        room = config.evaluations_in_flight + config.proposals_in_flight
+        while (
+            len(self._asked) < config.proposals_in_flight
+            and len(self._asked) + len(self._ready) + len(self._evaluating) < room
+            and self._fruitless < _FRUITLESS
+        ):
+            name = self.state.bandit.choose()
+            if name is None:
+                return
+            island = self._next_island()
+            parent = self.state.archive.sample_parent(island, self._rng)
+            request = self._request(parent)
+            future = threads.submit(self._proposers[name].propose, request)
+            self._asked[future] = _Asked(name, parent, island)
+
+    def _request(self, parent: Elite) -> Request:
+        exemplars = self.state.archive.exemplars(parent, self.state.config.exemplars, self._rng)
+        return Request(
+            task=self.state.task,
+            parent=parent,
+            exemplars=tuple(exemplars),
+            failures=self.state.failures_of(parent.candidate.content_hash),
+            hardware=self._hardware,
+            seed=self._rng.getrandbits(32),
+        )
+
+    def _next_island(self) -> int:
+        self._island = (self._island + 1) % self.state.config.islands
+        return self._island
+
+    def _submit_ready(self) -> None:
+        while self._ready and len(self._evaluating) < self.state.config.evaluations_in_flight:
+            proposal, island = self._ready.popleft()
+            if self.state.is_known(proposal.candidate):
+                parent = proposal.parents[0] if proposal.parents else None
+                self._drop(proposal.proposer, parent, "the program is known", proposal)
+                continue
+            step = self.emit(
+                StepProposed(
+                    step=self.state.last_step + 1, island=island, proposal=proposal, at=_now()
+                )
+            )
+            assert step is not None
+            self._submit(step)
+
+    def _submit(self, step: Step) -> None:
+        options = self.state.config.options
+        future = self._engine.submit(self.state.task, step.proposal.candidate, options)
+        self._evaluating[future] = _Submitted(step, time.monotonic())
+
+    def resubmit(self, steps: list[Step]) -> None:
+        """Evaluate what an interrupted run had proposed and not finished."""
+        for step in steps:
+            self._submit(step)
+
+    def _collect(self) -> None:
+        pending = [*self._asked, *self._evaluating]
+        if not pending:
+            return
+        done, _ = wait(pending, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED)
+        for future in done:
+            if future in self._asked:
+                self._take_proposal(future)  # type: ignore[arg-type]
+            else:
+                self._take_evaluation(future)  # type: ignore[arg-type]
+
+    def _take_proposal(self, future: Future[Proposal]) -> None:
+        asked = self._asked.pop(future)
+        parent = asked.parent.candidate.content_hash
+        try:
+            proposal = future.result()
+        except NothingToPropose:
+            self._fruitless += 1
+            self.state.bandit.reward(asked.proposer, 0.0)
+            return
+        except UserError as error:
+            self._drop(asked.proposer, parent, error.what, None)
+            return
+        if self.state.is_known(proposal.candidate):
+            self._drop(asked.proposer, parent, "the program is known", proposal)
+            return
+        self._fruitless = 0
+        self._ready.append((proposal, asked.island))
+
+    def _drop(self, proposer: str, parent: str | None, why: str, proposal: Proposal | None) -> None:
+        self._fruitless += 1
+        self.emit(
+            StepDropped(
+                step=self.state.last_step + 1,
+                proposer=proposer,
+                parent=parent,
+                why=why,
+                conversation=proposal.conversation if proposal else None,
+                at=_now(),
+            )
+        )
+
+    def _take_evaluation(self, future: Future[Evaluation]) -> None:
+        submitted = self._evaluating.pop(future)
+        evaluation = future.result()
+        before = self.state.best
+        spent = time.monotonic() - submitted.begin
+        step = self.emit(
+            StepEvaluated(
+                step=submitted.step.number, evaluation=evaluation, seconds=spent, at=_now()
+            )
+        )
+        assert step is not None
+        proposer = self._proposers.get(step.proposal.proposer)
+        if proposer is not None:
+            proposer.learn(step.proposal, evaluation)
+        if before is not None and self.state.best is not before and evaluation.ok:
+            self._measure_again(step.proposal.candidate, before)
+        self._migrate()
+
+    def _measure_again(self, contender: Candidate, champion: Elite) -> None:
+        """The luckiest of many measurements looks best. So both are measured once more, one right
+        after the other, and what counts is what they show then."""
+        for candidate in (contender, champion.candidate):
+            evaluation = self._engine.submit(
+                self.state.task, candidate, self.state.config.options
+            ).result()
+            if evaluation.ok:
+                hashed = candidate.content_hash
+                self.emit(Remeasured(candidate=hashed, evaluation=evaluation, at=_now()))
+
+    def _migrate(self) -> None:
+        config = self.state.config
+        due = self.state.funnel["evaluated"] % config.migrate_every == 0
+        if config.islands > 1 and due:
+            for candidate, source, target in self.state.archive.migrants():
+                self.emit(Migrated(candidate=candidate, source=source, target=target, at=_now()))
+
+    def _drain(self) -> None:
+        """Wait for what is being evaluated, unless somebody is in a hurry."""
+        while self._evaluating and not self.stopping:
+            done, _ = wait(list(self._evaluating), return_when=FIRST_COMPLETED)
+            for future in done:
+                self._take_evaluation(future)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

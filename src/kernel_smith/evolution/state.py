@@ -1,0 +1,190 @@
+"""The state of a run: a fold over its events. A resumed run knows what the first one knew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kernel_smith.archive import Added, Archive, fingerprint
+from kernel_smith.evolution.bandit import Bandit
+from kernel_smith.records import (
+    Candidate,
+    Elite,
+    Evaluation,
+    Event,
+    Failure,
+    Migrated,
+    Proposal,
+    Remeasured,
+    RunConfig,
+    RunEnded,
+    RunStarted,
+    Stage,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+    Task,
+    Usage,
+    score,
+)
+
+_FAILURES_SHOWN = 3
+_LONGEST_MESSAGE = 600
+
+
+@dataclass
+class Step:
+    """One proposal, and what came of it."""
+
+    number: int
+    island: int
+    proposal: Proposal
+    evaluation: Evaluation | None = None
+    added: Added | None = None
+
+    @property
+    def parent(self) -> str | None:
+        return self.proposal.parents[0] if self.proposal.parents else None
+
+
+@dataclass
+class RunState:
+    """Everything that was learned so far."""
+
+    run: str
+    task: Task
+    config: RunConfig
+    started: datetime
+    archive: Archive
+    bandit: Bandit
+    steps: dict[int, Step] = field(default_factory=dict)
+    evaluated: dict[str, Elite] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    failures: dict[str, list[Failure]] = field(default_factory=dict)
+    funnel: Counter[str] = field(default_factory=Counter)
+    by_proposer: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+    device_seconds: float = 0.0
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    since_best: int = 0
+    last_step: int = -1
+    ended: str | None = None
+
+    @classmethod
+    def begin(cls, event: RunStarted) -> RunState:
+        archive = Archive(
+            features=event.config.features,
+            islands=event.config.islands,
+            elites_per_cell=event.config.elites_per_cell,
+        )
+        bandit = Bandit(event.config.proposers)
+        return cls(event.run, event.task, event.config, event.at, archive, bandit)
+
+    @property
+    def best(self) -> Elite | None:
+        return self.archive.best
+
+    def apply(self, event: Event) -> Step | None:
+        """Take one event in; the step that it belongs to, if any."""
+        match event:
+            case StepProposed():
+                return self._proposed(event)
+            case StepEvaluated():
+                return self._evaluated(event)
+            case StepDropped():
+                self.last_step = max(self.last_step, event.step)
+                self.funnel["dropped"] += 1
+                if event.conversation is not None:
+                    self.usage += event.conversation.usage
+                self.bandit.reward(event.proposer, 0.0)
+            case Remeasured():
+                self._remeasured(event)
+            case Migrated():
+                self.archive.add(self.evaluated[event.candidate], event.target)
+            case RunEnded():
+                self.ended = event.why
+            case _:
+                self.ended = None
+        return None
+
+    def is_known(self, candidate: Candidate) -> bool:
+        """Was this program, or one that differs in looks alone, proposed before?"""
+        return fingerprint(candidate) in self.known or candidate.content_hash in self.evaluated
+
+    def failures_of(self, parent: str) -> tuple[Failure, ...]:
+        return tuple(self.failures.get(parent, [])[-_FAILURES_SHOWN:])
+
+    def in_flight(self) -> list[Step]:
+        """Steps that were proposed and never finished: those of a run that was interrupted."""
+        return [step for step in self.steps.values() if step.evaluation is None]
+
+    def _proposed(self, event: StepProposed) -> Step:
+        proposal = event.proposal
+        step = self.steps[event.step] = Step(event.step, event.island, proposal)
+        self.last_step = max(self.last_step, event.step)
+        self.known.add(fingerprint(proposal.candidate))
+        self.by_proposer[proposal.proposer] += 1
+        self.funnel["proposed"] += 1
+        if proposal.conversation is not None:
+            self.usage += proposal.conversation.usage
+        if step.parent is not None:
+            self.archive.note_child(step.parent)
+        return step
+
+    def _evaluated(self, event: StepEvaluated) -> Step:
+        step, evaluation = self.steps[event.step], event.evaluation
+        step.evaluation = evaluation
+        elite = Elite(candidate=step.proposal.candidate, evaluation=evaluation)
+        self.evaluated[elite.candidate.content_hash] = elite
+        self.device_seconds += event.seconds
+        self._count(evaluation)
+        self.since_best += 1
+        before = self.best.score if self.best is not None else 0.0
+        if evaluation.ok:
+            step.added = self.archive.add(elite, step.island)
+        elif step.parent is not None:
+            self._note_failure(step.parent, step.proposal, evaluation)
+        if self.best is not None and self.best.score > before:
+            self.since_best = 0
+            self.curve.append((event.step, self.best.score))
+        self.bandit.reward(step.proposal.proposer, self._gain(step, elite))
+        return step
+
+    def _gain(self, step: Step, elite: Elite) -> float:
+        parent = self.evaluated.get(step.parent or "")
+        if parent is None or parent.score == 0:
+            return elite.score
+        return elite.score / parent.score
+
+    def _count(self, evaluation: Evaluation) -> None:
+        """How far it came: compiled, correct, honest, faster."""
+        stage = evaluation.stage
+        self.funnel["evaluated"] += 1
+        if stage not in (Stage.SCREENED_OUT, Stage.COMPILE_ERROR):
+            self.funnel["compiled"] += 1
+        if stage in (Stage.OK, Stage.CHEATING, Stage.UNSTABLE):
+            self.funnel["correct"] += 1
+        if stage in (Stage.OK, Stage.UNSTABLE):
+            self.funnel["honest"] += 1
+        if score(evaluation) > 1:
+            self.funnel["faster"] += 1
+
+    def _note_failure(self, parent: str, proposal: Proposal, evaluation: Evaluation) -> None:
+        assert evaluation.reason is not None
+        failure = Failure(
+            summary=proposal.summary,
+            stage=evaluation.stage,
+            reason=evaluation.reason,
+            message=(evaluation.message or evaluation.log)[:_LONGEST_MESSAGE],
+        )
+        self.failures.setdefault(parent, []).append(failure)
+
+    def _remeasured(self, event: Remeasured) -> None:
+        known = self.evaluated[event.candidate]
+        self.evaluated[event.candidate] = Elite(
+            candidate=known.candidate, evaluation=event.evaluation
+        )
+        self.archive.update(event.candidate, event.evaluation)
+        if self.best is not None:
+            self.curve.append((self.last_step, self.best.score))
