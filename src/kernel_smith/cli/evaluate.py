@@ -9,14 +9,13 @@ from typing import Annotated, get_args
 
 import typer
 
+from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.compile_only import DEFAULT_ARCH, compile_and_print
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
-    MAX_SOURCE,
     Admission,
     Baseline,
-    Candidate,
     Evaluation,
     Limits,
     Options,
@@ -95,7 +94,7 @@ def evaluate(
 
     found = find_task(task)
     path = candidate or _starting_kernel(found, backend)
-    program = _read_candidate(path, backend)
+    program = read_candidate(path, backend)
     if interpret:
         _check_interpretable(backend, compile_only)
     if compile_only:
@@ -174,20 +173,6 @@ def _starting_kernel(task: Task, backend: str) -> Path:
             hint="name a candidate: kernel-smith evaluate TASK CANDIDATE",
         )
     return Path(task.starts[backend])
-
-
-def _read_candidate(path: Path, backend: str) -> Candidate:
-    expected = "expected a Python file with class ModelNew"
-    hint = "see docs/candidate-format.md for what a candidate looks like"
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise BadInput(f"{path}: cannot be read ({reason}), {expected}", hint=hint) from None
-    if len(source) > MAX_SOURCE:
-        what = f"{path}: {len(source)} characters, {expected} of at most {MAX_SOURCE}"
-        raise BadInput(what, hint=hint)
-    return Candidate(backend=backend, source=source, name=path.name)
 
 
 def _check_interpretable(backend: str, compile_only: bool) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 
 _REMEMBERED = 40  # steps per proposer: what paid at the start may not pay later
-_CURIOSITY = 0.5
+_CURIOSITY = 0.8
 _LARGEST_GAIN = math.log(2)  # one lucky step must not decide everything
 
 

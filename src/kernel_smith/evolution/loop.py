@@ -12,14 +12,15 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernel_smith.errors import UserError
 from kernel_smith.evolution.budget import reason_to_stop
+from kernel_smith.evolution.hardware import describe_hardware
 from kernel_smith.evolution.state import RunState, Step
 from kernel_smith.proposers.base import NothingToPropose, Proposer
 from kernel_smith.records import (
@@ -51,6 +52,8 @@ class Engine(Protocol):
     ) -> Future[Evaluation]: ...
 
 
+Opener = tuple[str, Callable[[], Proposal]]
+"""Who makes a first program, and how."""
 Append = Callable[[Event], None]
 Audience = Callable[[Event, RunState], None]
 
@@ -60,7 +63,7 @@ class _Asked:
     """A proposer at work."""
 
     proposer: str
-    parent: Elite
+    parent: Elite | None
     island: int
 
 
@@ -80,14 +83,12 @@ class Loop:
         engine: Engine,
         append: Append,
         audience: Audience,
-        hardware: str = "",
     ) -> None:
         self.state = state
         self._proposers = proposers
         self._engine = engine
         self._append = append
         self._audience = audience
-        self._hardware = hardware
         self._rng = random.Random(f"{state.config.seed}:{state.last_step}")
         self._asked: dict[Future[Proposal], _Asked] = {}
         self._evaluating: dict[Future[Evaluation], _Submitted] = {}
@@ -96,12 +97,16 @@ class Loop:
         self._island = 0
         self.stopping = False
 
-    def run(self, first: list[Proposal], seconds_before: float = 0.0) -> str:
-        """Evolve until the budget, the ideas or somebody's patience end; why it ended."""
+    def run(self, openers: Sequence[Opener], seconds_before: float = 0.0) -> str:
+        """Evolve until the budget, the ideas or somebody's patience end; why it ended.
+
+        `openers` make the first programs, which have no parents.
+        """
         begin = time.monotonic() - seconds_before
-        for island, proposal in enumerate(first):
-            self._ready.append((proposal, island % self.state.config.islands))
         threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
+        for number, (name, opener) in enumerate(openers):
+            island = number % self.state.config.islands
+            self._asked[threads.submit(opener)] = _Asked(name, None, island)
         try:
             while True:
                 why = self._why_stop(time.monotonic() - begin)
@@ -147,18 +152,18 @@ class Loop:
                 return
             island = self._next_island()
             parent = self.state.archive.sample_parent(island, self._rng)
-            request = self._request(parent)
+            request = self._request(parent, island)
             future = threads.submit(self._proposers[name].propose, request)
             self._asked[future] = _Asked(name, parent, island)
 
-    def _request(self, parent: Elite) -> Request:
-        exemplars = self.state.archive.exemplars(parent, self.state.config.exemplars, self._rng)
+    def _request(self, parent: Elite, island: int) -> Request:
+        count = self.state.config.exemplars
         return Request(
             task=self.state.task,
             parent=parent,
-            exemplars=tuple(exemplars),
+            exemplars=self.state.archive.exemplars(parent, count, self._rng, island),
             failures=self.state.failures_of(parent.candidate.content_hash),
-            hardware=self._hardware,
+            hardware=describe_hardware(parent.evaluation),
             seed=self._rng.getrandbits(32),
         )
 
@@ -192,19 +197,17 @@ class Loop:
             self._submit(step)
 
     def _collect(self) -> None:
-        pending = [*self._asked, *self._evaluating]
+        pending: list[Future[Any]] = [*self._asked, *self._evaluating]
         if not pending:
             return
         done, _ = wait(pending, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED)
         for future in done:
-            if future in self._asked:
-                self._take_proposal(future)  # type: ignore[arg-type]
-            else:
-                self._take_evaluation(future)  # type: ignore[arg-type]
+            take = self._take_proposal if future in self._asked else self._take_evaluation
+            take(future)
 
     def _take_proposal(self, future: Future[Proposal]) -> None:
         asked = self._asked.pop(future)
-        parent = asked.parent.candidate.content_hash
+        parent = asked.parent.candidate.content_hash if asked.parent else None
         try:
             proposal = future.result()
         except NothingToPropose:
@@ -266,8 +269,15 @@ class Loop:
         config = self.state.config
         due = self.state.funnel["evaluated"] % config.migrate_every == 0
         if config.islands > 1 and due:
-            for candidate, source, target in self.state.archive.migrants():
-                self.emit(Migrated(candidate=candidate, source=source, target=target, at=_now()))
+            for plan in self.state.archive.migrants():
+                self.emit(
+                    Migrated(
+                        candidate=plan.candidate,
+                        source=plan.source,
+                        target=plan.target,
+                        at=_now(),
+                    )
+                )
 
     def _drain(self) -> None:
         """Wait for what is being evaluated, unless somebody is in a hurry."""

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kernel_smith.archive import Added, Archive, fingerprint
+from kernel_smith.archive import Added, Archive, ArchiveConfig, fingerprint
 from kernel_smith.evolution.bandit import Bandit
 from kernel_smith.records import (
     Candidate,
@@ -73,11 +73,7 @@ class RunState:
 
     @classmethod
     def begin(cls, event: RunStarted) -> RunState:
-        archive = Archive(
-            features=event.config.features,
-            islands=event.config.islands,
-            elites_per_cell=event.config.elites_per_cell,
-        )
+        archive = Archive(ArchiveConfig.of(event.config), event.config.seed)
         bandit = Bandit(event.config.proposers)
         return cls(event.run, event.task, event.config, event.at, archive, bandit)
 
@@ -101,6 +97,7 @@ class RunState:
             case Remeasured():
                 self._remeasured(event)
             case Migrated():
+                # Not `migrate`: an earlier migrant may have displaced this one at home.
                 self.archive.add(self.evaluated[event.candidate], event.target)
             case RunEnded():
                 self.ended = event.why

@@ -115,6 +115,9 @@ class Runner:
         torch.set_num_threads(request["threads"])
         self._entry = request["entry"]
         self._compiled = request.get("compiled")
+        if self._compiled == "default":
+            # A pool of compilers takes longer to start on a few cores than these kernels to build.
+            os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         if request.get("interpreted"):
             interpret_kernels(disarmed=request["disarmed"])
         inline.set_provider(self._ask_for_object)

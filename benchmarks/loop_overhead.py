@@ -1,0 +1,140 @@
+"""What the loop itself costs: iterations per second with evaluations that take no time.
+
+    python benchmarks/loop_overhead.py --json results.json [--iterations 100 1000 10000]
+
+A local proposer changes one number of a program of realistic size; a trivial engine makes up its
+evaluation; every step is stored with a prompt of realistic size, as a run with a model would. Then
+a slow proposer (2 s) and a slow evaluation (0.5 s) show how busy the loop keeps its one device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from common import describe_machine
+
+from kernel_smith.evolution.run import Run
+from kernel_smith.records import (
+    Budget,
+    Candidate,
+    Conversation,
+    Evaluation,
+    Message,
+    Proposal,
+    Request,
+    RunConfig,
+    Task,
+    Usage,
+)
+from kernel_smith.store import Store
+from kernel_smith.testing.trivial import TrivialEngine
+
+PROGRAM = "# {filler}\nclass ModelNew:\n    speed = {speed:.9f}\n"
+FILLER = "a line of a kernel, " * 150
+PREFIX = "The rules of the task, which are the same each time. " * 300
+
+
+def program(speed: float) -> Candidate:
+    return Candidate(source=PROGRAM.format(filler=FILLER, speed=speed))
+
+
+def speed_of(candidate: Candidate) -> float:
+    return float(candidate.source.rpartition("=")[2])
+
+
+class Nudger:
+    """Changes the number, after a while, and says that a model did it."""
+
+    name = "nudger"
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def propose(self, request: Request) -> Proposal:
+        if self._seconds:
+            time.sleep(self._seconds)
+        with self._lock:
+            self._count += 1
+            rng = random.Random(self._count)
+        parent = request.parent.candidate
+        child = program(rng.uniform(0.5, 1.0) + 1e-7 * self._count)
+        asked = f"{PREFIX}\n{parent.source}\nattempt {self._count}"
+        conversation = Conversation(
+            model="none",
+            messages=(
+                Message(role="system", content=PREFIX),
+                Message(role="user", content=asked[len(PREFIX) :]),
+            ),
+            response=child.source,
+            usage=Usage(prompt_tokens=5000, completion_tokens=900, requests=1),
+        )
+        return Proposal(
+            candidate=child,
+            proposer=self.name,
+            parents=(parent.content_hash,),
+            conversation=conversation,
+        )
+
+    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
+        """Nothing to learn."""
+
+
+def run(iterations: int, folder: Path, **settings: Any) -> dict[str, Any]:
+    config = RunConfig(
+        backend="cpp",
+        proposers={"nudger": 1.0},
+        budget=Budget(evaluations=iterations),
+        proposals_in_flight=settings.get("proposals", 2),
+        evaluations_in_flight=1,
+    )
+    engine = TrivialEngine(speed_of, seconds=settings.get("evaluation", 0.0))
+    path = folder / f"{iterations}-{settings.get('proposals', 2)}.sqlite"
+    task = Task(name="numbers", source="class Model: pass")
+    with Store.open(path, create=True) as store, Run.start(store, task, config) as opened:
+        proposers = {"nudger": Nudger(settings.get("proposal", 0.0))}
+        loop = opened.evolve(proposers, engine, lambda *_: None)
+        begin = time.monotonic()
+        first = Proposal(candidate=program(0.5), proposer="start")
+        loop.run([("start", lambda: first)])
+        spent = time.monotonic() - begin
+    size = sum(part.stat().st_size for part in folder.glob(f"{path.name}*"))
+    return {
+        "iterations": iterations,
+        "seconds": round(spent, 2),
+        "per_second": round(iterations / spent, 1),
+        "bytes_per_candidate": round(size / iterations),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "device_busy": round(engine.busy_seconds / spent, 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--iterations", type=int, nargs="+", default=[100, 1000, 10000])
+    parser.add_argument("--busy-evaluations", type=int, default=60)
+    parser.add_argument("--json", type=Path, default=None)
+    chosen = parser.parse_args()
+    report: dict[str, Any] = {"machine": describe_machine(), "loop": [], "busy": None}
+    with tempfile.TemporaryDirectory() as name:
+        for iterations in chosen.iterations:
+            report["loop"].append(run(iterations, Path(name)))
+            print(json.dumps(report["loop"][-1]), flush=True)
+        slow = {"proposal": 2.0, "evaluation": 0.5, "proposals": 8}
+        report["busy"] = run(chosen.busy_evaluations, Path(name), **slow)
+        print(json.dumps(report["busy"]), flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

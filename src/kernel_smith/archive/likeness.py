@@ -1,0 +1,30 @@
+"""Whether two candidates are too much alike to show both to whoever writes the next one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+
+from kernel_smith.archive.normalise import program
+from kernel_smith.records import Candidate
+
+_REMEMBERED = 2048
+_ALIKE = 0.95
+_NUMBER = re.compile(r"'?\.?\d[\w.']*")
+
+
+def alike(one: Candidate, other: Candidate) -> bool:
+    """Whether nearly all of their code is common to both; numbers do not count."""
+    if one.backend != other.backend:
+        return False
+    left, right = _profile(one.source), _profile(other.source)
+    common = (left & right).total()
+    return common >= _ALIKE * max(left.total(), right.total())
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _profile(source: str) -> Counter[str]:
+    """How often each atom occurs, with one atom for all numbers."""
+    atoms = program(source).atoms
+    return Counter("0" if _NUMBER.fullmatch(atom) else atom for atom in atoms)

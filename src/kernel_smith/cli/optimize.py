@@ -1,0 +1,265 @@
+"""`kernel-smith optimize` and `resume`: from a working kernel to a faster, verified one."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernel_smith.cli.candidates import read_candidate
+from kernel_smith.cli.output import console, print_json, print_next
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Budget, Candidate, Proposal, RunConfig, Task
+
+if TYPE_CHECKING:
+    from kernel_smith.evolution.loop import Loop, Opener
+    from kernel_smith.evolution.run import Run
+    from kernel_smith.proposers.base import Proposer
+
+_NEGATIVE = 1
+
+
+def optimize(
+    task: Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")],
+    backend: Annotated[str, typer.Option(help="The dialect of the kernels.")] = "cpp",
+    start: Annotated[
+        list[Path] | None,
+        typer.Option(help="A program to start from; default: the task's own. May be repeated."),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="embedded, model or paper.")] = "embedded",
+    evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.05, help="Stop after so long.")] = None,
+    target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
+    plateau: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many without a new best.")
+    ] = None,
+    proposer: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask only these: tuner, mutator, model, seed. May be repeated."),
+    ] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="A TOML file that names the models to ask.")
+    ] = None,
+    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
+    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Evolve a faster kernel for a task, and keep every step.
+
+    Exits with 0 if the best kernel is faster than PyTorch beyond doubt, 1 if not.
+    """
+    from kernel_smith.evolution.presets import find_preset
+    from kernel_smith.evolution.run import Run
+    from kernel_smith.store import Store, default_path
+    from kernel_smith.tasks import find_task
+
+    found = find_task(task)
+    config = find_preset("model" if models and preset == "embedded" else preset, backend)
+    config = _adjust(config, proposer, lanes, seed, models)
+    limits = {"evaluations": evaluations, "target": target, "plateau": plateau}
+    limits["seconds"] = None if minutes is None else 60 * minutes
+    config = config.model_copy(update={"budget": _budget(config.budget, limits)})
+    starts = [read_candidate(path, backend) for path in start or _own_start(found, backend)]
+    wanted = proposer is None or "seed" in proposer
+    openers = _openers(found, backend, starts, with_seed=wanted)
+    with (
+        Store.open(store or default_path(), create=True) as book,
+        Run.start(book, found, config) as run,
+    ):
+        _evolve(run, openers, output, as_json=json, quiet=quiet)
+
+
+def resume(
+    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
+    evaluations: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.05, help="The new limit, in all.")] = None,
+    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Go on with a run that was interrupted, or give one more to spend."""
+    from kernel_smith.evolution.run import Run
+    from kernel_smith.store import Store, default_path
+
+    with (
+        Store.open(store or default_path()) as book,
+        Run.resume(book, book.find_run(run)) as opened,
+    ):
+        limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
+        config = opened.state.config
+        opened.state.config = config.model_copy(update={"budget": _budget(config.budget, limits)})
+        state = opened.state
+        openers: list[Opener] = []
+        if not state.evaluated:
+            starts = [
+                read_candidate(path, config.backend)
+                for path in _own_start(state.task, config.backend)
+            ]
+            openers = _openers(state.task, config.backend, starts, with_seed=True)
+            openers = [(name, make) for name, make in openers if name != "start" or not state.steps]
+        _evolve(opened, openers, output, as_json=json, quiet=quiet)
+
+
+def _evolve(
+    run: Run, openers: list[Opener], output: Path | None, *, as_json: bool, quiet: bool
+) -> None:
+    from kernel_smith.cli.evolution_view import audience
+    from kernel_smith.evaluation.engines import LocalPool
+
+    config = run.state.config
+    lanes = config.evaluations_in_flight
+    with audience(as_json=as_json, quiet=quiet) as watch, LocalPool(lanes) as engine:
+        loop = run.evolve(_proposers(config), engine, watch)
+        previous = signal.signal(signal.SIGINT, lambda *_: _stop(loop))
+        try:
+            loop.run(openers)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+    _finish(run, output, as_json=as_json)
+
+
+def _stop(loop: Loop) -> None:
+    if loop.stopping:
+        raise KeyboardInterrupt
+    loop.stopping = True
+
+
+def _finish(run: Run, output: Path | None, *, as_json: bool) -> None:
+    """The evidence, the winning kernel on disk, and what to do next."""
+    from kernel_smith.records.prose import render
+
+    state = run.state
+    best = state.best
+    name = state.run
+    if best is None:
+        if not as_json:
+            _explain_nothing(run)
+            print_next(f"kernel-smith runs show {name}", "what was tried")
+        raise typer.Exit(_NEGATIVE)
+    path = output or Path(f"{state.task.name}_best.py")
+    path.write_text(best.candidate.source, encoding="utf-8")
+    if as_json:
+        print_json({"run": name, "best": str(path), "score": best.score})
+    else:
+        console.print(render(best.evaluation), markup=False)
+        console.print(f"The kernel is in {path}.", markup=False)
+        task = shlex.quote(state.task.path or state.task.name)
+        again = f"kernel-smith evaluate {task} {shlex.quote(str(path))} --backend "
+        print_next(
+            f"{again}{state.config.backend} --fresh --baseline eager --baseline compile",
+            "judge it again, against torch.compile, too",
+        )
+        print_next(f"kernel-smith runs lineage {name}", "how it came about")
+        print_next(f"kernel-smith resume {name} --evaluations {_more(run)}", "go on")
+    raise typer.Exit(0 if best.score > 1 else _NEGATIVE)
+
+
+def _explain_nothing(run: Run) -> None:
+    from kernel_smith.records.prose import render
+
+    for step in run.state.steps.values():
+        if step.evaluation is not None:
+            console.print(f"{step.proposal.candidate.name}:", markup=False)
+            console.print(render(step.evaluation), markup=False)
+            return
+
+
+def _more(run: Run) -> int:
+    return 2 * max(run.state.funnel["evaluated"], 10)
+
+
+def _adjust(
+    config: RunConfig, proposer: list[str] | None, lanes: int, seed: int, models: Path | None
+) -> RunConfig:
+    weights = dict(config.proposers)
+    if proposer is not None:
+        known = {"tuner", "mutator", "model", "seed"}
+        unknown = sorted(set(proposer) - known)
+        if unknown:
+            raise BadInput(
+                f"no proposer is called {unknown[0]!r}", hint=f"choose: {', '.join(sorted(known))}"
+            )
+        weights = {name: weights.get(name, 1.0) for name in proposer if name != "seed"}
+    if models is None and "model" in weights:
+        raise BadInput(
+            "a model is to be asked, but none is named",
+            hint="add --models FILE.toml, or ask others: --proposer tuner --proposer mutator",
+        )
+    settings = dict(config.settings)
+    if models is not None:
+        settings["model"] = {**settings.get("model", {}), "file": str(models.absolute())}
+    return config.model_copy(
+        update={
+            "proposers": weights,
+            "evaluations_in_flight": lanes,
+            "seed": seed,
+            "settings": settings,
+        }
+    )
+
+
+def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
+    given = {name: value for name, value in limits.items() if value is not None}
+    if given:
+        # One who names a limit does not want to be stopped by another that nobody mentioned.
+        budget = Budget(plateau=None if "evaluations" in given else budget.plateau)
+    return budget.model_copy(update=given)
+
+
+def _own_start(task: Task, backend: str) -> list[Path]:
+    return [Path(task.starts[backend])] if backend in task.starts else []
+
+
+def _openers(task: Task, backend: str, starts: list[Candidate], *, with_seed: bool) -> list[Opener]:
+    """The first programs: those that are there, and what the framework's compiler makes."""
+
+    def opening(candidate: Candidate) -> Callable[[], Proposal]:
+        summary = f"the program that the run starts from: {candidate.name}"
+        return lambda: Proposal(candidate=candidate, proposer="start", summary=summary)
+
+    def compile_seed() -> Proposal:
+        from kernel_smith.proposers.seed import make_seed
+
+        made = make_seed(task, "cuda" if backend == "triton" else "cpu")
+        summary = f"what torch.compile makes of it: {made.kernels} kernels"
+        return Proposal(candidate=made.candidate, proposer="seed", summary=summary)
+
+    openers: list[Opener] = [("start", opening(candidate)) for candidate in starts]
+    if with_seed:
+        openers.append(("seed", compile_seed))
+    if not openers:
+        raise BadInput(
+            f"task {task.name} has no starting kernel for backend {backend}",
+            hint="name a program to start from: --start FILE, or let the compiler: --proposer seed",
+        )
+    return openers
+
+
+def _proposers(config: RunConfig) -> dict[str, Proposer]:
+    made: dict[str, Proposer] = {}
+    for name in config.proposers:
+        if name == "tuner":
+            from kernel_smith.proposers.tuner import Tuner
+
+            made[name] = Tuner(config.seed)
+        elif name == "mutator":
+            from kernel_smith.proposers.mutator import Mutator
+
+            made[name] = Mutator(config.seed)
+        elif name == "model":
+            from kernel_smith.proposers.model import model_proposer
+
+            made[name] = model_proposer(config.settings.get("model", {}))
+    return made

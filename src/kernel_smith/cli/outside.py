@@ -1,0 +1,133 @@
+"""`kernel-smith ask` and `tell`: any person or coding agent can be the one who proposes."""
+
+from __future__ import annotations
+
+import random
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel_smith.cli.candidates import read_candidate
+from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Request
+
+_NEGATIVE = 1
+
+
+def ask(
+    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
+    best: Annotated[
+        bool, typer.Option("--best", help="Improve the best program, not a sampled one.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the parent program.")
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the request as JSON.")] = False,
+) -> None:
+    """What a run would ask of a model: a parent, its evidence, and what failed before."""
+    from kernel_smith.evolution.hardware import describe_hardware
+    from kernel_smith.evolution.run import fold
+    from kernel_smith.store import Store, default_path
+
+    with Store.open(store or default_path()) as book:
+        state = fold(book, book.find_run(run))
+    if state.best is None:
+        raise BadInput(
+            f"run {state.run} has no program to improve yet",
+            hint=f"kernel-smith tell {state.run} --candidate FILE adds the first",
+        )
+    rng = random.Random()
+    parent = state.best if best else state.archive.sample_parent(0, rng)
+    request = Request(
+        task=state.task,
+        parent=parent,
+        exemplars=state.archive.exemplars(parent, state.config.exemplars, rng),
+        failures=state.failures_of(parent.candidate.content_hash),
+        hardware=describe_hardware(parent.evaluation),
+        seed=rng.getrandbits(32),
+    )
+    if json:
+        print_json(request.model_dump(mode="json"))
+        return
+    path = output or Path(f"{state.task.name}_parent.py")
+    path.write_text(parent.candidate.source, encoding="utf-8")
+    _print(request, path)
+    identity = parent.candidate.content_hash[:12]
+    command = ["kernel-smith", "tell", state.run, "--candidate", "FILE", "--parent", identity]
+    print_next(shlex.join(command), "with your version of it")
+
+
+def _print(request: Request, path: Path) -> None:
+    from kernel_smith.records.prose import render
+
+    console.print(f"Improve {path}, which does task {request.task.name}.", style="bold")
+    console.print(request.hardware, markup=False)
+    console.print(render(request.parent.evaluation), markup=False)
+    for failure in request.failures:
+        what = f"Tried and failed: {failure.summary}: {failure.stage.value}: {failure.reason.value}"
+        console.print(what, markup=False)
+    for exemplar in request.exemplars:
+        identity = exemplar.candidate.content_hash[:12]
+        console.print(
+            f"Another program of the run: {identity}, {exemplar.score:.2f}x", markup=False
+        )
+
+
+def tell(
+    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
+    candidate: Annotated[Path, typer.Option(help="The program that you propose.")],
+    parent: Annotated[
+        str | None, typer.Option(help="The candidate that it was made from (its hash).")
+    ] = None,
+    summary: Annotated[str, typer.Option(help="What was changed, in a sentence.")] = "",
+    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Judge a program as the next step of a run, whoever wrote it.
+
+    Exits with 0 if it is correct, 1 if not.
+    """
+    from kernel_smith.evaluation.engines import LocalPool
+    from kernel_smith.evolution.run import Run
+    from kernel_smith.records.prose import render
+    from kernel_smith.store import Store, default_path
+
+    with (
+        Store.open(store or default_path()) as book,
+        Run.resume(book, book.find_run(run)) as opened,
+    ):
+        state = opened.state
+        proposed = read_candidate(candidate, state.config.backend)
+        origin = _find_parent(list(state.evaluated), parent)
+        before = state.best
+        with progress(quiet) as report, LocalPool(1) as engine:
+            report(f"judging {candidate}")
+            number = opened.tell(proposed, engine, origin, summary)
+        evaluation = state.steps[number].evaluation
+        assert evaluation is not None
+        if json:
+            print_json({"step": number, "evaluation": evaluation.model_dump(mode="json")})
+        else:
+            console.print(render(evaluation), markup=False)
+            if state.best is not before:
+                console.print("This is the best of the run so far.", style="bold")
+            print_next(f"kernel-smith ask {state.run}", "what to improve next")
+    raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
+
+
+def _find_parent(known: list[str], prefix: str | None) -> str | None:
+    if prefix is None:
+        return None
+    matching = [identity for identity in known if identity.startswith(prefix)]
+    if len(matching) != 1:
+        found = "none" if not matching else f"{len(matching)}"
+        raise BadInput(
+            f"--parent {prefix}: {found} of the run's candidates begin so, expected one",
+            hint="copy the hash from `kernel-smith ask` or `kernel-smith runs show`",
+        )
+    return matching[0]

@@ -1,0 +1,295 @@
+"""`kernel-smith runs`: what past and present runs did, and what came of them."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernel_smith.cli.output import console, print_json, print_next
+from kernel_smith.errors import BadInput
+from kernel_smith.store import History, RunSummary, StepFacts, Store
+
+app = typer.Typer(help="List, show and compare runs; export their steps.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunName = Annotated[str, typer.Argument(help="A run's id, its beginning, or `latest`.")]
+StoreFile = Annotated[Path | None, typer.Option("--store", help="The file that runs are kept in.")]
+
+
+@app.command("list")
+def list_runs(json: Json = False, store: StoreFile = None) -> None:
+    """Every run, the newest first."""
+    with Store.open(store) as opened:
+        summaries = opened.runs()
+    if json:
+        print_json({"runs": [summary.model_dump(mode="json") for summary in summaries]})
+        return
+    if not summaries:
+        console.print("no runs yet", markup=False)
+        print_next("kernel-smith optimize TASK", "start one")
+        return
+    _print_summaries(summaries)
+    newest = summaries[0]
+    if newest.state == "interrupted":
+        print_next(_command("resume", newest.id, store=store), "it was interrupted")
+    else:
+        print_next(_command("runs", "show", newest.id, store=store), "the newest in full")
+
+
+@app.command("show")
+def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
+    """One run: its settings, how far its steps came, its best kernel, and what it cost."""
+    from kernel_smith.cli import runs_text
+
+    with _opened(run, store) as (opened, history):
+        state = next(each.state for each in opened.runs() if each.id == history.run)
+    if json:
+        print_json(runs_text.as_json(history, state))
+        return
+    console.print(f"{history.run}: {state}", style="bold", markup=False)
+    for line in runs_text.describe(history):
+        console.print(line, markup=False)
+    if state == "interrupted":
+        print_next(_command("resume", history.run, store=store), "it was interrupted")
+    elif history.best is not None:
+        print_next(_command("runs", "best", history.run, store=store), "write the winning kernel")
+    else:
+        export = ("runs", "export", history.run, "-o", f"{history.run}.jsonl")
+        print_next(_command(*export, store=store), "every step, with its reason")
+
+
+@app.command("best")
+def best(
+    run: RunName,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write.")
+    ] = None,
+    json: Json = False,
+    store: StoreFile = None,
+) -> None:
+    """Write the winning kernel of a run to a file; default: TASK_best_BACKEND.py."""
+    with _opened(run, store) as (opened, history):
+        winner = _best(history)
+        program = opened.candidate(winner.candidate)
+    assert history.task is not None
+    path = output or Path(f"{history.task.name}_best_{program.backend}.py")
+    with _written(path) as write:
+        write(program.source)
+    if json:
+        print_json({"run": history.run, "path": str(path), **_facts(winner)})
+        return
+    console.print(f"{path}: step {winner.step}, {_speedup(winner)}", markup=False)
+    task = history.task.path or history.task.name
+    command = ["kernel-smith", "evaluate", task, str(path), "--backend", program.backend]
+    print_next(shlex.join(command), "measure it once more")
+
+
+@app.command("diff")
+def diff(
+    run: RunName,
+    first: Annotated[
+        str | None, typer.Argument(metavar="A", help="A step's number or a hash's beginning.")
+    ] = None,
+    second: Annotated[str | None, typer.Argument(metavar="B", help="Likewise.")] = None,
+    json: Json = False,
+    store: StoreFile = None,
+) -> None:
+    """What one candidate changed in another; default: the best against its parent."""
+    with _opened(run, store) as (opened, history):
+        old, new = _pair(history, first, second)
+        before, after = (opened.candidate(each.candidate).source for each in (old, new))
+    names = [f"step {each.step} ({_speedup(each)})" for each in (old, new)]
+    compared = before.splitlines(), after.splitlines()
+    lines = list(difflib.unified_diff(*compared, names[0], names[1], lineterm=""))
+    if json:
+        print_json({"a": _facts(old), "b": _facts(new), "diff": lines})
+        return
+    for line in lines or ["the two are the same program"]:
+        console.print(line, style=_COLOURS.get(line[:1], ""), markup=False)
+    lineage = _command("runs", "lineage", history.run, str(new.step), store=store)
+    print_next(lineage, "how it came to be")
+
+
+@app.command("lineage")
+def lineage(
+    run: RunName,
+    step: Annotated[
+        str | None, typer.Argument(help="A step's number or a hash's beginning; default: the best.")
+    ] = None,
+    json: Json = False,
+    store: StoreFile = None,
+) -> None:
+    """The path from the start of a run to a candidate, with what each step gained."""
+    with _opened(run, store) as (_, history):
+        wanted = _best(history) if step is None else _find(history, step)
+        path = history.lineage(wanted)
+    gains = [None, *(_gain(old, new) for old, new in itertools.pairwise(path))]
+    if json:
+        rows = [_facts(facts) | {"gain": gain} for facts, gain in zip(path, gains, strict=True)]
+        print_json({"run": history.run, "lineage": rows})
+        return
+    _print_lineage(path, gains)
+    if len(path) > 1:
+        pair = [str(facts.step) for facts in path[-2:]]
+        print_next(_command("runs", "diff", history.run, *pair, store=store), "the last change")
+    else:
+        print_next(_command("runs", "show", history.run, store=store), "the whole run")
+
+
+@app.command("export")
+def export(
+    run: RunName,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The JSON Lines file to write.")],
+    json: Json = False,
+    store: StoreFile = None,
+) -> None:
+    """Every step of a run as JSON, one per line: proposal, evaluation, prompts.
+
+    The first line describes the run, the last one says `done`; a file without it is incomplete.
+    """
+    from kernel_smith.cli.runs_export import lines
+
+    count = 0
+    with Store.open(store) as opened:
+        name = opened.find_run(run)
+        with _written(output) as write:
+            for line in lines(event for _, event in opened.events(name)):
+                write(line)
+                count += line.startswith('{"event":"step"')
+    if json:
+        print_json({"run": name, "path": str(output), "steps": count})
+        return
+    console.print(f"{output}: {count} steps of {name}", markup=False)
+    print_next(_command("runs", "show", name, store=store), "the same run in short")
+
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@contextmanager
+def _opened(run: str, store: Path | None) -> Iterator[tuple[Store, History]]:
+    with Store.open(store) as opened:
+        name = opened.find_run(run)
+        yield opened, History.of(event for _, event in opened.events(name))
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Callable[[str], Any]]:
+    """A file that appears when it is complete, and not at all if something goes wrong."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            yield file.write
+        part.replace(path)
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _best(history: History) -> StepFacts:
+    if history.best is None:
+        raise BadInput(
+            f"run {history.run} has no correct and timed candidate yet",
+            hint=f"kernel-smith runs show {history.run} says how far its steps came",
+        )
+    return history.best
+
+
+def _find(history: History, wanted: str) -> StepFacts:
+    """The step with this number, or whose candidate's hash starts like this."""
+    if wanted.isdecimal() and int(wanted) in history.steps:
+        return history.steps[int(wanted)]
+    beginning = wanted.lower()
+    matching = [key for key in history.by_candidate if key.startswith(beginning)]
+    if len(matching) == 1:
+        return history.by_candidate[matching[0]]
+    if matching:
+        what = f"{wanted!r} starts the hashes of {len(matching)} candidates of {history.run}"
+        raise BadInput(what, hint="write more of the hash, or a step's number")
+    last = max(history.steps, default=None)
+    steps = f"steps go up to {last}" if last is not None else "it has no steps yet"
+    raise BadInput(
+        f"run {history.run} has no step or candidate {wanted!r}, expected a step's number or the "
+        f"beginning of a hash ({steps})",
+        hint=f"kernel-smith runs lineage {history.run}",
+    )
+
+
+def _pair(history: History, first: str | None, second: str | None) -> tuple[StepFacts, StepFacts]:
+    if first is not None and second is not None:
+        return _find(history, first), _find(history, second)
+    new = _best(history) if first is None else _find(history, first)
+    path = history.lineage(new)
+    if len(path) < 2:
+        raise BadInput(
+            f"step {new.step} of {history.run} has no parent to compare with",
+            hint=f"name two: kernel-smith runs diff {history.run} A B",
+        )
+    return path[-2], new
+
+
+def _facts(facts: StepFacts) -> dict[str, Any]:
+    from kernel_smith.cli.runs_text import step_as_json
+
+    return step_as_json(facts)
+
+
+def _gain(old: StepFacts, new: StepFacts) -> float | None:
+    """How many times as fast as its parent."""
+    if old.speedup is None or new.speedup is None:
+        return None
+    return new.speedup.value / old.speedup.value
+
+
+def _speedup(facts: StepFacts) -> str:
+    from kernel_smith.cli.runs_text import outcome
+
+    return outcome(facts)
+
+
+def _print_summaries(summaries: list[RunSummary]) -> None:
+    from rich.table import Column, Table
+
+    name = Column("run", min_width=max(len(summary.id) for summary in summaries))
+    table = Table(
+        name, "task", "backend", "state", "evaluations", "best", "started", box=None, pad_edge=False
+    )
+    for summary in summaries:
+        best = f"{summary.best.value:.2f}x" if summary.best else "-"
+        table.add_row(
+            summary.id,
+            summary.task,
+            summary.backend,
+            summary.state,
+            str(summary.evaluations),
+            best,
+            f"{summary.started:%F %R}",
+        )
+    console.print(table)
+
+
+def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
+    from rich.table import Table
+
+    table = Table("step", "candidate", "by", "speedup", "gain", "what", box=None, pad_edge=False)
+    for facts, gain in zip(path, gains, strict=True):
+        change = f"{gain - 1:+.1%}" if gain is not None else ""
+        what = facts.summary.split("\n")[0]
+        short = facts.candidate[:10]
+        table.add_row(str(facts.step), short, facts.proposer, _speedup(facts), change, what)
+    console.print(table)
+
+
+def _command(*words: str, store: Path | None) -> str:
+    where = ["--store", str(store)] if store else []
+    return shlex.join(["kernel-smith", *words, *where])

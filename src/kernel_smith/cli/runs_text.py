@@ -1,0 +1,153 @@
+"""A run's history in words: settings, funnel, best kernel, curve, shares and costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kernel_smith.records import RunConfig
+from kernel_smith.store import History, StepFacts
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 60
+
+
+def describe(history: History) -> list[str]:
+    """Line by line, for people."""
+    assert history.task is not None and history.config is not None
+    lines = [f"task       {history.task.name}, backend {history.config.backend}"]
+    lines += [f"settings   {line}" for line in _settings(history.config)]
+    if history.started is not None:
+        lines.append(f"started    {history.started:%F %T}" + _resumed(history))
+    if history.ended is not None:
+        lines.append(f"ended      {history.ended}")
+    lines.append(f"funnel     {_funnel(history)}")
+    lines.append(f"best       {_best(history)}")
+    if any(history.curve):
+        lines.append(f"curve      {sparkline(history.curve)}  up to {max(history.curve):.2f}x")
+    lines += [f"proposer   {line}" for line in _proposers(history)]
+    lines.append(f"model      {_usage(history)}")
+    return lines
+
+
+def as_json(history: History, state: str) -> dict[str, Any]:
+    """The same for machines."""
+    assert history.task is not None and history.config is not None
+    return {
+        "run": history.run,
+        "state": state,
+        "task": history.task.name,
+        "config": history.config.model_dump(mode="json"),
+        "started": history.started.isoformat() if history.started else None,
+        "ended": history.ended,
+        "funnel": history.funnel(),
+        "dropped": history.dropped,
+        "remeasured": history.remeasured,
+        "resumed": history.resumed,
+        "best": step_as_json(history.best) if history.best else None,
+        "curve": history.curve,
+        "proposers": shares(history),
+        "usage": history.usage.model_dump(mode="json"),
+    }
+
+
+def step_as_json(facts: StepFacts) -> dict[str, Any]:
+    return {
+        "step": facts.step,
+        "island": facts.island,
+        "candidate": facts.candidate,
+        "proposer": facts.proposer,
+        "parents": list(facts.parents),
+        "summary": facts.summary,
+        "stage": facts.stage,
+        "reason": facts.reason,
+        "speedup": facts.speedup.model_dump() if facts.speedup else None,
+    }
+
+
+def outcome(facts: StepFacts) -> str:
+    """The speedup with its interval, or why there is none."""
+    if facts.speedup is not None:
+        speedup = facts.speedup
+        return f"{speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]"
+    if facts.stage is None:
+        return "in flight"
+    return f"{facts.stage}: {facts.reason}" if facts.reason else f"{facts.stage}, not timed"
+
+
+def shares(history: History) -> dict[str, dict[str, int]]:
+    """Per proposer: steps, steps that ended with a timing, and steps that became the best."""
+    steps: Counter[str] = Counter()
+    timed: Counter[str] = Counter()
+    bests: Counter[str] = Counter()
+    for facts in history.steps.values():
+        steps[facts.proposer] += 1
+        timed[facts.proposer] += facts.speedup is not None
+        bests[facts.proposer] += facts.was_best
+    return {
+        name: {"steps": count, "timed": timed[name], "new_bests": bests[name]}
+        for name, count in steps.most_common()
+    }
+
+
+def sparkline(values: list[float]) -> str:
+    """A curve as one line of at most 60 characters; each shows the last value of its stretch."""
+    width = min(_WIDTH, len(values))
+    ends = [(column + 1) * len(values) // width - 1 for column in range(width)]
+    top = max(values) or 1.0
+    return "".join(_BARS[round(values[end] / top * (len(_BARS) - 1))] for end in ends)
+
+
+def _settings(config: RunConfig) -> list[str]:
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in config.proposers.items())
+    bounds = config.budget.model_dump(exclude_none=True)
+    budget = ", ".join(f"{name} {bound:g}" for name, bound in bounds.items()) or "none"
+    return [
+        f"budget: {budget}; proposers: {weights or 'none'}",
+        f"{config.islands} islands, {config.elites_per_cell} elites per cell of "
+        f"{' x '.join(config.features)}, migration every {config.migrate_every} evaluations, "
+        f"seed {config.seed}",
+    ]
+
+
+def _resumed(history: History) -> str:
+    return f", resumed {history.resumed} times" if history.resumed else ""
+
+
+def _funnel(history: History) -> str:
+    counts = history.funnel()
+    gates = ("proposed", "compiled", "correct", "honest", "faster")
+    line = " -> ".join(f"{counts[gate]} {gate}" for gate in gates)
+    flying = counts["proposed"] - counts["evaluated"]
+    rest = [f"{flying} in flight"] if flying else []
+    rest += [f"{history.dropped} dropped unevaluated"] if history.dropped else []
+    return f"{line} ({', '.join(rest)})" if rest else line
+
+
+def _best(history: History) -> str:
+    best = history.best
+    if best is None:
+        return "none yet"
+    summary = f": {best.summary.splitlines()[0]}" if best.summary.strip() else ""
+    again = f"; contenders measured again {history.remeasured} times" if history.remeasured else ""
+    return f"{outcome(best)} at step {best.step}, by {best.proposer}{summary}{again}"
+
+
+def _proposers(history: History) -> list[str]:
+    total = len(history.steps)
+    return [
+        f"{name}: {row['steps']} steps ({row['steps'] / total:.0%}), {row['timed']} timed, "
+        f"{row['new_bests']} new bests"
+        for name, row in shares(history).items()
+    ]
+
+
+def _usage(history: History) -> str:
+    usage = history.usage
+    if not usage.requests and not usage.prompt_tokens:
+        return "not asked"
+    return (
+        f"{usage.requests} requests, {usage.prompt_tokens:,} prompt tokens "
+        f"({usage.cached_tokens:,} cached), {usage.completion_tokens:,} completion tokens, "
+        f"${usage.dollars:.2f}"
+    )

@@ -1,0 +1,60 @@
+"""Named ways to run, and the proposers that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Budget, Options, RunConfig, Sampling
+
+# Long enough to rank, short enough to try many: whoever looks best is measured again.
+_SAMPLING = Sampling(target=0.015, unstable_above=0.08, min_rounds=8, max_seconds=1.0)
+_OPTIONS = Options(sampling=_SAMPLING, profile=False)
+
+
+def embedded(backend: str) -> RunConfig:
+    """No model: numbers are tuned, structure is mutated, the compiler's kernel joins in."""
+    return RunConfig(
+        backend=backend,
+        proposers={"tuner": 1.0, "mutator": 1.0},
+        budget=Budget(evaluations=60, plateau=30),
+        options=_OPTIONS,
+    )
+
+
+def with_model(backend: str) -> RunConfig:
+    """A model for structure, beside what needs none."""
+    return RunConfig(
+        backend=backend,
+        proposers={"model": 1.5, "tuner": 1.0, "mutator": 0.7},
+        budget=Budget(evaluations=120, plateau=60),
+        options=_OPTIONS,
+        proposals_in_flight=4,
+    )
+
+
+def paper(backend: str) -> RunConfig:
+    """The protocol of the Kernel-Smith paper: 40 rounds of a model at temperature 0.6, top-p 0.95,
+    cells by complexity and score."""
+    return RunConfig(
+        backend=backend,
+        proposers={"model": 1.0},
+        budget=Budget(evaluations=40),
+        options=_OPTIONS,
+        features=("complexity", "score"),
+        elites_per_cell=1,
+        settings={"model": {"temperature": 0.6, "top_p": 0.95}},
+    )
+
+
+PRESETS: dict[str, Callable[[str], RunConfig]] = {
+    "embedded": embedded,
+    "model": with_model,
+    "paper": paper,
+}
+
+
+def find_preset(name: str, backend: str) -> RunConfig:
+    if name not in PRESETS:
+        raise BadInput(f"no preset is called {name!r}", hint=f"choose one of: {', '.join(PRESETS)}")
+    return PRESETS[name](backend)

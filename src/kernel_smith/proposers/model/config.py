@@ -1,0 +1,139 @@
+"""Which models to ask, and how: from a TOML file, a command line, or a stored run."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Record
+
+
+class Model(Record):
+    """One model behind an OpenAI-compatible endpoint. Prices are dollars per million tokens."""
+
+    name: str = Field(min_length=1)
+    base_url: str = Field(description="up to and including /v1")
+    api_key_env: str | None = Field(
+        default=None, description="the environment variable that holds the key; none: send no key"
+    )
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    temperature: float | None = Field(default=0.6, ge=0, le=2, description="none: do not send it")
+    top_p: float | None = Field(default=0.95, gt=0, le=1)
+    max_tokens: int = Field(default=16384, ge=1, description="of an answer, thoughts included")
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    price_prompt: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    price_cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    price_completion: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    deadline_seconds: float = Field(
+        default=900, gt=0, description="for one answer: waiting, retries and all"
+    )
+    silence_seconds: float = Field(
+        default=180, gt=0, description="without a byte from the server, the request has failed"
+    )
+    retries: int = Field(default=5, ge=0)
+    backoff_seconds: float = Field(default=1.0, ge=0, description="before the first retry")
+    extra: dict[str, Any] = Field(
+        default_factory=dict, description="more fields of the request, e.g. reasoning_effort"
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"expected http://HOST:PORT/v1, got {url!r}")
+        if parts.username or parts.password:
+            raise ValueError("addresses are stored with the run: name the key with api_key_env")
+        return url.rstrip("/")
+
+    @property
+    def priced(self) -> bool:
+        return self.price_prompt is not None and self.price_completion is not None
+
+    def api_key(self) -> str | None:
+        return os.environ.get(self.api_key_env) or None if self.api_key_env else None
+
+    def dollars(self, prompt: int, cached: int, completion: int) -> float:
+        """What the tokens cost; nothing where no price is known."""
+        full = self.price_prompt or 0.0
+        reduced = full if self.price_cached is None else self.price_cached
+        plain = (prompt - cached) * full + cached * reduced
+        return (plain + completion * (self.price_completion or 0.0)) / 1e6
+
+
+class Settings(Record):
+    """All that decides how the model proposer works. Keys are named, never stored."""
+
+    models: tuple[Model, ...] = Field(min_length=1)
+    mode: Literal["full", "edits"] = Field(
+        default="full", description="ask for whole programs, or for SEARCH/REPLACE blocks"
+    )
+    max_prompt_tokens: int = Field(default=32000, ge=256, description="estimated")
+    max_repairs: int = Field(default=1, ge=0, description="follow-ups to one failed program")
+    templates: str | None = Field(
+        default=None, description="a folder whose files replace templates of the same name"
+    )
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        names = [model.name for model in self.models]
+        if len(set(names)) != len(names):
+            raise ValueError(f"names of models must differ, got {names}")
+        return self
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings of a TOML file."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot be read ({error.strerror})", hint="name a TOML file with [[models]]"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: not TOML: {error}", hint="mend the line named above") from None
+    return make_settings(content, where=str(path))
+
+
+def make_settings(content: dict[str, Any], *, where: str = "model settings") -> Settings:
+    """Settings from plain data, such as a run's stored configuration."""
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        raise BadInput(f"{where}: {_first(error)}", hint=_example()) from None
+
+
+def parse_model(text: str) -> Model:
+    """A model from a command line: `NAME@BASE_URL`, then `,key=value` for anything else."""
+    head, *pairs = text.split(",")
+    name, at, address = head.partition("@http")
+    if not at or not all("=" in pair for pair in pairs):
+        raise BadInput(
+            f"not a model: {text!r}",
+            hint="write NAME@BASE_URL[,key=value...], e.g. "
+            "qwen@http://127.0.0.1:8000/v1,weight=2,api_key_env=MY_KEY",
+        )
+    fields = dict(pair.split("=", 1) for pair in pairs)
+    try:
+        return Model.model_validate({**fields, "name": name, "base_url": "http" + address})
+    except ValidationError as error:
+        known = ", ".join(name for name in Model.model_fields if name not in ("name", "base_url"))
+        raise BadInput(f"model {name!r}: {_first(error)}", hint=f"known keys: {known}") from None
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _example() -> str:
+    return 'the least is [[models]] with name = "..." and base_url = "http://127.0.0.1:8000/v1"'

@@ -1,0 +1,61 @@
+"""One exchange of words about one program: ask, and if the answer is of no use, ask once more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel_smith.proposers.model.blocks import without_thoughts
+from kernel_smith.proposers.model.client import Bill, Client
+from kernel_smith.proposers.model.failures import ModelError, NoProgram, Truncated
+from kernel_smith.proposers.model.parse import Program, parse_answer
+from kernel_smith.proposers.model.prompt import Prompts
+from kernel_smith.records import Conversation, Message
+
+
+@dataclass(frozen=True)
+class Outcome:
+    program: Program
+    conversation: Conversation
+    estimated: bool  # the server did not count all of the tokens
+    asked_again: bool
+
+
+def converse(client: Client, prompts: Prompts, messages: tuple[Message, ...], base: str) -> Outcome:
+    """A program that changes `base`. A `ModelError` carries the conversation as far as it went."""
+    first = messages
+    bill = Bill()
+    response = ""
+    try:
+        while True:
+            answer = client.ask(messages, bill)
+            response = answer.full
+            if answer.truncated:
+                raise _truncated(client)
+            parsed = parse_answer(answer.text, base)
+            if isinstance(parsed, Program):
+                said = _conversation(client, messages, response, bill)
+                return Outcome(parsed, said, bill.estimated, messages is not first)
+            if messages is not first:
+                raise NoProgram(
+                    f"{client.model.name} gave no usable program: {parsed.reason}",
+                    hint="try another model, or the other mode (full, edits)",
+                )
+            messages = prompts.retry(messages, without_thoughts(answer.text), parsed.reason)
+    except ModelError as error:
+        error.conversation = _conversation(client, messages, response, bill)
+        raise
+
+
+def _conversation(
+    client: Client, messages: tuple[Message, ...], response: str, bill: Bill
+) -> Conversation:
+    return Conversation(
+        model=client.model.name, messages=messages, response=response, usage=bill.usage
+    )
+
+
+def _truncated(client: Client) -> Truncated:
+    return Truncated(
+        f"{client.model.name}: the answer was cut off at {client.model.max_tokens} tokens",
+        hint='raise the model\'s max_tokens, or ask for edits (mode = "edits")',
+    )

@@ -1,0 +1,176 @@
+"""One request and its answer over HTTP: the chat completions protocol, streamed.
+
+httpx is used directly: the `openai` package would bring retries, timeouts and types of its own, all
+of which the client replaces, and takes several times as long to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from kernel_smith.proposers.model import failures
+from kernel_smith.proposers.model.config import Model
+from kernel_smith.proposers.model.received import Received, error_text, garbled
+from kernel_smith.records import Message
+
+if TYPE_CHECKING:
+    import httpx
+
+_CONNECT_SECONDS = 20.0
+_ERROR_BYTES = 64 << 10
+_BYTES_PER_TOKEN_AT_MOST = 2048  # of an event with one token in it
+
+
+def open_http(silence_seconds: float) -> httpx.AsyncClient:
+    """Connections to servers. A loopback address is never looked for behind a proxy."""
+    import httpx
+
+    return httpx.AsyncClient(
+        timeout=httpx.Timeout(
+            silence_seconds, connect=min(silence_seconds, _CONNECT_SECONDS), pool=None
+        ),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+        headers={"User-Agent": "kernel-smith"},
+        mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
+    )
+
+
+def request_body(model: Model, messages: tuple[Message, ...]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": model.name,
+        "messages": [message.model_dump() for message in messages],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        model.max_tokens_field: model.max_tokens,
+    }
+    for name in ("temperature", "top_p"):
+        if getattr(model, name) is not None:
+            body[name] = getattr(model, name)
+    return body | model.extra
+
+
+async def exchange(
+    http: httpx.AsyncClient, model: Model, messages: tuple[Message, ...], received: Received
+) -> None:
+    """Ask once. What comes is in `received`, also if this raises a `ModelError`."""
+    import httpx
+
+    key = model.api_key()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    url = f"{model.base_url}/chat/completions"
+    try:
+        async with http.stream(
+            "POST", url, json=request_body(model, messages), headers=headers
+        ) as response:
+            if response.status_code != 200:
+                received.charged = False
+                said = await _start_of(response.aiter_bytes())
+                raise _refusal(model, response.status_code, response.headers, said, key)
+            await _read(response, received, model)
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        received.charged = False
+        raise failures.Unreachable(
+            f"{model.base_url}: cannot connect ({error or 'timed out'})",
+            hint="start the server, or correct base_url",
+        ) from None
+    except httpx.TimeoutException:
+        raise failures.Stalled(
+            f"{model.base_url}: no byte for {model.silence_seconds:g} s",
+            hint="look at the server's load, or raise silence_seconds",
+        ) from None
+    except httpx.TransportError as error:
+        raise failures.Unreachable(
+            f"{model.base_url}: the connection broke ({error or type(error).__name__})",
+            hint="see the server's log",
+        ) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise garbled(str(error)) from None
+
+
+async def _read(response: httpx.Response, received: Received, model: Model) -> None:
+    left = (1 << 20) + model.max_tokens * _BYTES_PER_TOKEN_AT_MOST
+    streamed = "json" not in response.headers.get("content-type", "").split(";")[0]
+    rest = b""
+    async for chunk in response.aiter_bytes():
+        left -= len(chunk)
+        if left < 0:
+            raise garbled("an answer without end")
+        rest += chunk
+        if streamed:
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                received.take_line(line)
+                if received.done:
+                    return
+    if streamed:
+        received.take_line(rest)
+    else:
+        received.take(rest, "message")
+    if received.finish is None and not received.done:
+        raise failures.Unreachable(
+            f"{model.base_url}: the answer ended in the middle", hint="see the server's log"
+        )
+
+
+async def _start_of(chunks: AsyncIterator[bytes]) -> bytes:
+    data = b""
+    async for chunk in chunks:
+        data += chunk
+        if len(data) >= _ERROR_BYTES:
+            break
+    return data
+
+
+def _refusal(
+    model: Model, status: int, headers: Mapping[str, str], body: bytes, key: str | None
+) -> failures.ModelError:
+    said = error_text(body)
+    if key:
+        said = said.replace(key, "***")  # some servers repeat the key that they refuse
+    what = f"{model.name} at {model.base_url}: HTTP {status}: {said}"
+    if status in (401, 402, 403) or b"insufficient_quota" in body:
+        return failures.KeyRefused(what, hint=_key_hint(model, status))
+    if status == 404:
+        return failures.ModelUnknown(
+            what, hint=f"GET {model.base_url}/models lists the names; base_url should end in /v1"
+        )
+    if status == 429:
+        return failures.RateLimited(
+            what,
+            hint="set requests_per_minute and tokens_per_minute of the model",
+            wait=retry_after(headers),
+        )
+    if status >= 500 or status in (408, 409, 425):
+        return failures.ServerFailed(what, hint="see the server's log")
+    return failures.RequestRefused(
+        what, hint="lower max_prompt_tokens or max_tokens, or correct the model's settings"
+    )
+
+
+def _key_hint(model: Model, status: int) -> str:
+    if model.api_key_env is None:
+        return 'name the variable that holds the key: api_key_env = "..."'
+    if model.api_key() is None:
+        return f"set the environment variable {model.api_key_env} to the key"
+    if status in (401, 403):
+        return f"the key in the environment variable {model.api_key_env} is refused: correct it"
+    return f"the account of the key in {model.api_key_env} has no credit left"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """How long to wait, from a number of seconds or a date. None if the server does not say."""
+    value = headers.get("retry-after", "").strip()
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,143 @@
+"""The language model as a proposer: one program per request, and repairs of near misses."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.model.background import Background
+from kernel_smith.proposers.model.client import Client
+from kernel_smith.proposers.model.config import Settings
+from kernel_smith.proposers.model.dialogue import Outcome, converse
+from kernel_smith.proposers.model.failures import ModelError
+from kernel_smith.proposers.model.ledger import Ledger
+from kernel_smith.proposers.model.prompt import Prompts
+from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
+from kernel_smith.records import Candidate, Evaluation, Message, Proposal, Request, Usage
+
+
+class ModelProposer:
+    """Asks the models of the settings, each as often as its weight says.
+
+    `tokens` and `dollars` cap what all of them take together, requests under way included. A run
+    that is resumed passes what it has `spent`. Failures are `ModelError`s; a model that will not
+    answer in this run (no key, unknown name) is left out from then on.
+    """
+
+    name = "model"
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        tokens: int | None = None,
+        dollars: float | None = None,
+        spent: Usage | None = None,
+    ) -> None:
+        if dollars is not None:
+            _demand_prices(settings)
+        self._prompts = Prompts(settings)
+        self._waiting = Waiting(settings.max_repairs)
+        self._background = Background()
+        self._lock = threading.Lock()
+        self._gone: dict[str, ModelError] = {}
+        self.ledger = Ledger(tokens, dollars, spent)
+        self._clients = {
+            model.name: Client(model, self._background, self.ledger) for model in settings.models
+        }
+
+    def propose(self, request: Request) -> Proposal:
+        """A near miss mended, if one is waiting; else a change of the parent."""
+        missed = self._waiting.take(request)
+        return self._change(request) if missed is None else self._repair(request, missed)
+
+    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
+        if proposal.proposer == self.name:
+            self._waiting.learn(proposal, evaluation)
+
+    def close(self) -> None:
+        """Give up what is under way, and close connections."""
+        self._background.close()
+
+    def _change(self, request: Request) -> Proposal:
+        prompt = self._prompts.build(request)
+        parent = request.parent.candidate
+        shown = (elite.candidate.content_hash for elite in prompt.exemplars)
+        outcome = self._ask(request, prompt.messages, parent.source)
+        return self._proposal(outcome, parent, (parent.content_hash, *shown), {})
+
+    def _repair(self, request: Request, missed: NearMiss) -> Proposal:
+        failed = missed.proposal
+        assert failed.conversation is not None
+        messages = follow_up(self._prompts, failed, missed.evaluation)
+        outcome = self._ask(request, messages, failed.candidate.source, failed.conversation.model)
+        details = {
+            "repairs": failed.candidate.content_hash,
+            "repair_depth": depth(failed) + 1,
+        }
+        return self._proposal(outcome, failed.candidate, failed.parents, details)
+
+    def _ask(
+        self,
+        request: Request,
+        messages: tuple[Message, ...],
+        base: str,
+        preferred: str | None = None,
+    ) -> Outcome:
+        chance = random.Random(request.seed)
+        while True:
+            client = self._pick(chance, preferred)
+            try:
+                return converse(client, self._prompts, messages, base)
+            except ModelError as error:
+                if not error.lasting:
+                    raise
+                with self._lock:
+                    self._gone[client.model.name] = error
+                    if len(self._gone) == len(self._clients):
+                        raise
+
+    def _pick(self, chance: random.Random, preferred: str | None) -> Client:
+        with self._lock:
+            there = [client for name, client in self._clients.items() if name not in self._gone]
+            if not there:
+                error = next(reversed(self._gone.values()))
+                raise type(error)(error.what, hint=error.hint)
+        for client in there:
+            if client.model.name == preferred:
+                return client
+        return chance.choices(there, weights=[client.model.weight for client in there])[0]
+
+    def _proposal(
+        self,
+        outcome: Outcome,
+        base: Candidate,
+        parents: tuple[str, ...],
+        details: dict[str, Any],
+    ) -> Proposal:
+        notes: dict[str, Any] = {"mode": outcome.program.mode, **details}
+        if outcome.asked_again:
+            notes["asked_again"] = True
+        if outcome.estimated:
+            notes["usage_estimated"] = True
+        return Proposal(
+            candidate=Candidate(
+                backend=base.backend, source=outcome.program.source, name=base.name
+            ),
+            proposer=self.name,
+            parents=parents,
+            summary=outcome.program.summary,
+            details=notes,
+            conversation=outcome.conversation,
+        )
+
+
+def _demand_prices(settings: Settings) -> None:
+    unknown = [model.name for model in settings.models if not model.priced]
+    if unknown:
+        raise BadInput(
+            f"dollars are capped, and the price of {', '.join(unknown)} is not known",
+            hint="set price_prompt and price_completion (dollars per million tokens; 0 if free)",
+        )

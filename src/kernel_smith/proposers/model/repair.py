@@ -1,0 +1,105 @@
+"""Near misses: which failures are worth a follow-up, and what the model is told about them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from kernel_smith.proposers.model.blocks import without_thoughts
+from kernel_smith.proposers.model.prompt import Prompts
+from kernel_smith.records import Accuracy, Evaluation, Message, Proposal, Reason, Request, Stage
+
+_STAGES = {Stage.SCREENED_OUT, Stage.COMPILE_ERROR, Stage.LOAD_ERROR, Stage.RUNTIME_ERROR}
+_VALUES = {Reason.WRONG_VALUES, Reason.NON_FINITE, Reason.NONDETERMINISTIC}
+_RIGHT_ELEMENTS = 0.5
+_ERROR_FACTOR = 100.0
+_MOST_WAITING = 32
+
+
+def is_near_miss(evaluation: Evaluation) -> bool:
+    """Did it fail for a reason that can be named, and so be mended?"""
+    if evaluation.stage in _STAGES:
+        return True
+    if evaluation.stage is not Stage.INCORRECT:
+        return False
+    # A wrong shape or dtype is a slip. Wrong values are one only if most of them are right.
+    return evaluation.reason not in _VALUES or _is_close(evaluation.accuracy)
+
+
+def _is_close(accuracy: Accuracy | None) -> bool:
+    if accuracy is None:
+        return False
+    error = accuracy.candidate_error
+    if error is not None and error <= _ERROR_FACTOR * accuracy.allowed_error:
+        return True
+    total = sum(item.elements for item in accuracy.histogram)
+    right = sum(b.elements for b in accuracy.histogram if b.up_to is not None and b.up_to <= 1)
+    return total > 0 and right / total >= _RIGHT_ELEMENTS
+
+
+def follow_up(prompts: Prompts, proposal: Proposal, evaluation: Evaluation) -> tuple[Message, ...]:
+    """The conversation that led to a failed program, and what the judge said about it.
+
+    If that is too long, the first message (the stable part) and the program have to do.
+    """
+    assert proposal.conversation is not None
+    earlier = proposal.conversation.messages
+    said = without_thoughts(proposal.conversation.response).strip()
+    whole = proposal.details.get("mode") == "full"
+    program = proposal.candidate.source
+    messages = (
+        *earlier,
+        Message(role="assistant", content=said),
+        prompts.repair("" if whole else program, evaluation),
+    )
+    if prompts.fits(messages):
+        return messages
+    return (earlier[0], prompts.repair(program, evaluation))
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    proposal: Proposal
+    evaluation: Evaluation
+
+
+class Waiting:
+    """Near misses that nobody has tried to mend. Shared by threads; the oldest are forgotten."""
+
+    def __init__(self, max_repairs: int) -> None:
+        self._max_repairs = max_repairs
+        self._missed: dict[str, NearMiss] = {}
+        self._lock = threading.Lock()
+
+    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
+        """Note a near miss, and strike off what a proposal was the repair of."""
+        with self._lock:
+            self._missed.pop(str(proposal.details.get("repairs")), None)
+            if proposal.conversation is None or not is_near_miss(evaluation):
+                return
+            if depth(proposal) < self._max_repairs:
+                missed = NearMiss(proposal, evaluation)
+                self._missed[proposal.candidate.content_hash] = missed
+            if len(self._missed) > _MOST_WAITING:
+                del self._missed[next(iter(self._missed))]
+
+    def take(self, request: Request) -> NearMiss | None:
+        """One of the same task and backend, preferably a child of the request's parent."""
+        task, parent = request.task.content_hash, request.parent.candidate.content_hash
+        with self._lock:
+            fitting = [
+                missed
+                for missed in self._missed.values()
+                if missed.evaluation.task_hash == task
+                and missed.proposal.candidate.backend == request.backend
+            ]
+            if not fitting:
+                return None
+            children = [missed for missed in fitting if parent in missed.proposal.parents[:1]]
+            chosen = (children or fitting)[0]
+            return self._missed.pop(chosen.proposal.candidate.content_hash)
+
+
+def depth(proposal: Proposal) -> int:
+    """How many repairs led to it."""
+    return int(proposal.details.get("repair_depth", 0))

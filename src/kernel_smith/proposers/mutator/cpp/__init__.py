@@ -1,0 +1,1 @@
+"""Edits of C++ texts inside a candidate."""

@@ -1,0 +1,132 @@
+"""Edits of functions and of what they call: parameters, flags, and exponentials in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from kernel_smith.proposers.mutator.cpp.loops import function_name
+from kernel_smith.proposers.mutator.cpp.names import Names
+from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, walk
+from kernel_smith.proposers.mutator.edit import Site, Splice
+
+# Within two units in the last place of the right answer, without a branch. The constant that is
+# added and subtracted rounds to an integer; scaling in two steps reaches subnormal results.
+VECTOR_EXP = """
+#include <cstdint>
+#include <cstring>
+
+static inline float vector_exp(float x) {
+    x = x < -104.0f ? -104.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    const float shifted = x * 1.44269504f + 12582912.0f;
+    const float whole = shifted - 12582912.0f;
+    const float r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    int32_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    const int32_t power = bits - 0x4b400000;
+    const int32_t first = power >> 1;
+    const int32_t first_bits = (first + 127) << 23;
+    const int32_t second_bits = (power - first + 127) << 23;
+    float a, b;
+    std::memcpy(&a, &first_bits, sizeof a);
+    std::memcpy(&b, &second_bits, sizeof b);
+    return p * a * b;
+}
+"""
+
+# A series where the exponential would cancel.
+VECTOR_TANH = """
+static inline float vector_tanh(float x) {
+    const float size = x < 0.0f ? -x : x;
+    const float far = 1.0f - 2.0f / (vector_exp(2.0f * size) + 1.0f);
+    const float s = x * x;
+    const float near = size * (1.0f + s * (-0.333333333f + s * (0.133333333f + s * -0.053968254f)));
+    const float t = size < 0.15f ? near : far;
+    return x < 0.0f ? -t : t;
+}
+"""
+
+
+@cpp_edit("restrict-parameters", "Promise that the pointers of a function do not overlap.")
+def restrict(text: CppText) -> Iterator[Site]:
+    for function in text.functions():
+        stars = [
+            star
+            for node in walk(function)
+            if node.type == "parameter_declaration"
+            for star in _stars(text, node)
+        ]
+        if len(stars) > 1:
+            splices = tuple(Splice(s.end_byte, s.end_byte, " __restrict__") for s in stars)
+            yield Site(function_name(text, function), splices)
+
+
+def _stars(text: CppText, parameter: Node) -> Iterator[Node]:
+    declarator = parameter.child_by_field_name("declarator")
+    if declarator is None or declarator.type != "pointer_declarator":
+        return
+    if "restrict" not in text.of(parameter):
+        yield declarator.children[0]
+
+
+@cpp_edit("byte-flags", "Keep flags in bytes instead of packed bits.")
+def byte_flags(text: CppText) -> Iterator[Site]:
+    for node in walk(text.root):
+        if node.type == "template_type" and text.of(node).replace(" ", "") == "vector<bool>":
+            yield Site(f"flags on line {node.start_point[0]}", (replaced(node, "vector<char>"),))
+
+
+@cpp_edit(
+    "vector-exponential",
+    "Compute exponentials and hyperbolic tangents by a polynomial that vector instructions can run.",
+)
+def vector_exponential(text: CppText) -> Iterator[Site]:
+    if "vector_exp" in text.text:
+        return
+    for function in text.functions():
+        names = Names(text, function)
+        for real in ("float", "double"):
+            splices = []
+            for call, name, argument in _exponentials(text, function):
+                type_name = names.type_of(argument)
+                if type_name == "float" or type_name == real:
+                    value = text.of(argument)
+                    value = f"static_cast<float>({value})" if type_name == "double" else value
+                    splices.append(replaced(call, f"vector_{name}({value})"))
+            if splices and (real == "float" or any("static_cast<float>(" in s.text for s in splices)):
+                choice = "also in double precision" if real == "double" else ""
+                helpers = VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "")
+                at = _first_function(text)
+                yield Site(
+                    function_name(text, function), (Splice(at, at, helpers + "\n"), *splices), choice
+                )
+
+
+def _exponentials(text: CppText, function: Node) -> Iterator[tuple[Node, str, Node]]:
+    """Calls of `exp` and `tanh` with their argument, without another such call inside."""
+    for node in walk(function):
+        called, arguments = (node.child_by_field_name(n) for n in ("function", "arguments"))
+        if node.type != "call_expression" or called is None or arguments is None:
+            continue
+        name = text.of(called).removeprefix("std::").removesuffix("f")
+        alone = len(arguments.named_children) == 1
+        if name in ("exp", "tanh") and alone and "exp(" not in text.of(arguments):
+            yield node, name, arguments.named_children[0]
+
+
+def _first_function(text: CppText) -> int:
+    """Where functions begin, on the top level."""
+    kinds = ("function_definition", "template_declaration", "linkage_specification")
+    for node in text.root.named_children:
+        if node.type in kinds or node.type == "namespace_definition":
+            return node.start_byte
+    return 0

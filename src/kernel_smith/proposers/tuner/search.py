@@ -1,0 +1,193 @@
+"""The search over the values of one structure: what was tried, what it scored, what to try next.
+
+Suggestions come from Optuna's tree-structured Parzen estimator, over positions in the sorted
+domains, so that a step from 64 to 128 is as long as one from 128 to 256. Optuna may suggest the
+same again; here nothing is suggested twice. Where it runs out of ideas, what is left is drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from kernel_smith.proposers.tuner.space import Value, Values
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.distributions import BaseDistribution
+
+Domains = dict[str, tuple[Value, ...]]
+Key = tuple[tuple[str, Value], ...]
+Accepts = Callable[[Values], bool]
+
+# Before the estimator takes over, values are drawn at random.
+_RANDOM_TRIALS = 6
+_ASKS = 24
+_ENUMERABLE = 20_000
+_DRAWS = 500
+# A gain of less than this is hard to tell from noise.
+_GAIN = 1.01
+
+
+class Search:
+    def __init__(self, domains: Domains) -> None:
+        self._domains = domains
+        self._scores: dict[Key, float | None] = {}
+        self._pending: dict[Key, int | None] = {}
+        self._refused: set[Key] = set()
+        self._queue: list[Values] = []
+        self._best = 0.0
+        self.without_gain = 0
+        self._study = self._new_study()
+
+    @property
+    def domains(self) -> Domains:
+        return self._domains
+
+    def widen(self, domains: Domains) -> None:
+        """Allow more values. What is known stays known."""
+        merged = {
+            name: _ordered([*values, *domains.get(name, ())])
+            for name, values in self._domains.items()
+        }
+        if merged == self._domains:
+            return
+        self._domains = merged
+        self._study = self._new_study()
+        self._pending = dict.fromkeys(self._pending)
+        for key, score in self._scores.items():
+            self._tell(dict(key), score)
+
+    def enqueue(self, values: Values) -> None:
+        """Try these before anything else."""
+        self._queue.append(values)
+
+    def know(self, values: Values, score: float | None) -> None:
+        """What the values scored, or None if nothing can be said. The first word stands."""
+        key = _key(values)
+        if key in self._scores:
+            return
+        self.widen({name: (value,) for name, value in values.items()})
+        self._scores[key] = score
+        self._tell(values, score)
+        gained = score is not None and score > self._best * _GAIN
+        self.without_gain = 0 if gained else self.without_gain + 1
+        self._best = max(self._best, score or 0.0)
+
+    def suggest(self, seed: int, accepts: Accepts) -> Values | None:
+        """Values that were not suggested before, or None if there are none left."""
+        while self._queue:
+            values = self._queue.pop(0)
+            if self._is_new(values) and accepts(values):
+                self._pending[_key(values)] = None
+                return values
+        return self._ask(seed, accepts) or self._draw(seed, accepts)
+
+    def _ask(self, seed: int, accepts: Accepts) -> Values | None:
+        self._study.sampler = _sampler(seed)
+        for _ in range(_ASKS):
+            trial = self._study.ask(self._distributions())
+            values = self._values(trial.params)
+            if not self._is_new(values):
+                self._study.tell(trial, state=_failed())
+            elif accepts(values):
+                self._pending[_key(values)] = trial.number
+                return values
+            else:
+                # A poor value, so that the estimator keeps away from there.
+                self._study.tell(trial, 0.0)
+                self._refused.add(_key(values))
+        return None
+
+    def _draw(self, seed: int, accepts: Accepts) -> Values | None:
+        for values in self._leftovers(random.Random(seed)):
+            if self._is_new(values) and accepts(values):
+                self._pending[_key(values)] = None
+                return values
+        return None
+
+    def _leftovers(self, generator: random.Random) -> Iterable[Values]:
+        names = list(self._domains)
+        if math.prod(len(domain) for domain in self._domains.values()) <= _ENUMERABLE:
+            everything = list(itertools.product(*self._domains.values()))
+            generator.shuffle(everything)
+            return (dict(zip(names, values, strict=True)) for values in everything)
+        return (
+            {name: generator.choice(domain) for name, domain in self._domains.items()}
+            for _ in range(_DRAWS)
+        )
+
+    def _is_new(self, values: Values) -> bool:
+        key = _key(values)
+        return key not in self._scores and key not in self._pending and key not in self._refused
+
+    def _tell(self, values: Values, score: float | None) -> None:
+        number = self._pending.pop(_key(values), None)
+        if number is not None:
+            state = _failed() if score is None else None
+            self._study.tell(number, score, state=state)
+        elif score is not None:
+            from optuna.trial import create_trial
+
+            distributions = self._distributions()
+            parameters = {
+                name: self._domains[name].index(values[name])
+                if _is_ordered(self._domains[name])
+                else values[name]
+                for name in self._domains
+            }
+            self._study.add_trial(
+                create_trial(params=parameters, distributions=distributions, value=score)
+            )
+
+    def _values(self, parameters: dict[str, Any]) -> Values:
+        return {
+            name: domain[parameters[name]] if _is_ordered(domain) else parameters[name]
+            for name, domain in self._domains.items()
+        }
+
+    def _distributions(self) -> dict[str, BaseDistribution]:
+        from optuna.distributions import CategoricalDistribution, IntDistribution
+
+        return {
+            name: IntDistribution(0, len(domain) - 1)
+            if _is_ordered(domain)
+            else CategoricalDistribution(domain)
+            for name, domain in self._domains.items()
+        }
+
+    def _new_study(self) -> optuna.Study:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        return optuna.create_study(direction="maximize", sampler=_sampler(0))
+
+
+def _sampler(seed: int) -> optuna.samplers.BaseSampler:
+    from optuna.samplers import TPESampler
+
+    return TPESampler(
+        n_startup_trials=_RANDOM_TRIALS, multivariate=True, constant_liar=True, seed=seed
+    )
+
+
+def _failed() -> optuna.trial.TrialState:
+    from optuna.trial import TrialState
+
+    return TrialState.FAIL
+
+
+def _key(values: Values) -> Key:
+    return tuple(sorted(values.items()))
+
+
+def _is_ordered(domain: tuple[Value, ...]) -> bool:
+    return all(isinstance(value, int) for value in domain)
+
+
+def _ordered(values: list[Value]) -> tuple[Value, ...]:
+    once = tuple(dict.fromkeys(values))
+    return tuple(sorted(once)) if _is_ordered(once) else once

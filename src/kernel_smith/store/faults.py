@@ -1,0 +1,77 @@
+"""What can go wrong with the store's file, as errors that say what to do about it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from kernel_smith.errors import UserError
+
+
+class StoreError(UserError):
+    """The store's file cannot be used as it is: full disk, locked, damaged, foreign or too new."""
+
+
+_COPY = "copy the file away, then rescue what is left: sqlite3 COPY .recover | sqlite3 NEW"
+
+# The start of SQLite's message -> what it means here, and the remedy.
+_MEANINGS = (
+    (
+        "database or disk is full",
+        "the disk is full; the last event was not stored",
+        "make room, then resume the run; every event before is safe",
+    ),
+    (
+        "disk I/O error",
+        "the disk failed, or a limit on file sizes was reached; the last event was not stored",
+        "look at `df` and `ulimit -f`, then resume the run; every event before is safe",
+    ),
+    (
+        "database is locked",
+        "another process has been writing to it for too long",
+        "wait for that process, or end it; `fuser FILE` names it",
+    ),
+    (
+        "attempt to write a readonly database",
+        "the file is read-only",
+        "make the file and its folder writable, or set KERNEL_SMITH_STORE to another file",
+    ),
+    (
+        "unable to open database file",
+        "the file cannot be opened, or its folder cannot be written",
+        "make the folder writable, or set KERNEL_SMITH_STORE to another file",
+    ),
+    (
+        "file is not a database",
+        "not a run store, or its beginning was overwritten",
+        "set KERNEL_SMITH_STORE to the file of a run",
+    ),
+    ("database disk image is malformed", "the file is damaged", _COPY),
+    ("malformed database schema", "the file is damaged", _COPY),
+)
+
+
+def explain(error: Exception, path: Path) -> StoreError:
+    text = str(error)
+    for beginning, what, hint in _MEANINGS:
+        if text.startswith(beginning):
+            return StoreError(f"{path}: {what}", hint=hint.replace("FILE", str(path)))
+    return StoreError(f"{path}: {text}", hint=_COPY)
+
+
+def damaged(path: Path, where: str) -> StoreError:
+    return StoreError(f"{path}: {where} cannot be read; the file is damaged", hint=_COPY)
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite and the decompressor raise into a `StoreError`."""
+    try:
+        yield
+    except zlib.error as error:
+        raise damaged(path, f"a text ({error})") from error
+    except sqlite3.Error as error:
+        raise explain(error, path) from error

@@ -1,0 +1,1 @@
+"""What tests and benchmarks of kernel-smith, and of its plugins, can build on."""

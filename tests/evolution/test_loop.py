@@ -1,0 +1,222 @@
+"""The loop with made-up evaluations: budgets, duplicates, failures, the fold over its events."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from conftest import Nudger, program, speed_of
+
+from kernel_smith.evolution.loop import Loop, Opener
+from kernel_smith.evolution.run import Run, fold
+from kernel_smith.evolution.state import RunState
+from kernel_smith.records import (
+    Budget,
+    Candidate,
+    Event,
+    Proposal,
+    Reason,
+    Request,
+    RunConfig,
+    RunStarted,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+    Task,
+)
+from kernel_smith.store import Store
+from kernel_smith.testing.trivial import TrivialEngine
+
+
+def opener(speed: float = 1.0) -> list[Opener]:
+    return [("start", lambda: Proposal(candidate=program(speed), proposer="start"))]
+
+
+class Recorded:
+    """A loop that keeps its events in a list."""
+
+    def __init__(self, task: Task, config: RunConfig, engine: TrivialEngine, **proposers: object):
+        from datetime import UTC, datetime
+
+        started = RunStarted(run="test", task=task, config=config, at=datetime.now(UTC))
+        self.events: list[Event] = [started]
+        self.state = RunState.begin(started)
+        self.loop = Loop(
+            self.state,
+            proposers or {"nudger": Nudger()},  # type: ignore[arg-type]
+            engine,
+            self.events.append,
+            lambda event, state: None,
+        )
+
+    def of(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def folded_again(self) -> RunState:
+        first = self.events[0]
+        assert isinstance(first, RunStarted)
+        state = RunState.begin(first)
+        for event in self.events[1:]:
+            state.apply(event)
+        return state
+
+
+def test_a_run_finds_something_better_and_stops_at_its_budget(
+    task: Task, config: RunConfig
+) -> None:
+    run = Recorded(task, config, TrivialEngine(speed_of))
+    assert run.loop.run(opener()) == "the budget of 40 evaluations is spent"
+    assert run.state.best is not None and run.state.best.score > 1.2
+    assert 40 <= run.state.funnel["evaluated"] <= 42
+
+
+def test_folding_the_events_again_gives_the_same_state(task: Task, config: RunConfig) -> None:
+    run = Recorded(task, config, TrivialEngine(speed_of))
+    run.loop.run(opener())
+    again = run.folded_again()
+    assert again.best == run.state.best
+    assert again.funnel == run.state.funnel
+    assert again.curve == run.state.curve
+    assert again.known == run.state.known
+
+
+def test_nothing_is_evaluated_twice_unless_it_is_measured_again(
+    task: Task, config: RunConfig
+) -> None:
+    engine = TrivialEngine(speed_of)
+    run = Recorded(task, config, engine)
+    run.loop.run(opener())
+    proposed = [event.proposal.candidate.content_hash for event in run.of(StepProposed)]  # type: ignore[union-attr]
+    assert len(proposed) == len(set(proposed))
+
+
+def test_a_known_program_is_dropped(task: Task, config: RunConfig) -> None:
+    class Repeater(Nudger):
+        def propose(self, request: Request) -> Proposal:
+            parent = request.parent.candidate
+            same = Candidate(source=parent.source + "\n# the same\n", name="again.py")
+            return Proposal(candidate=same, proposer="nudger", parents=(parent.content_hash,))
+
+    run = Recorded(task, config, TrivialEngine(speed_of), nudger=Repeater())
+    assert run.loop.run(opener()) == "no proposer has anything new to try"
+    assert run.state.funnel["evaluated"] == 1
+    assert {event.why for event in run.of(StepDropped)} == {"the program is known"}  # type: ignore[union-attr]
+
+
+def test_a_run_ends_when_nobody_has_an_idea(task: Task, config: RunConfig) -> None:
+    run = Recorded(task, config, TrivialEngine(speed_of), nudger=Nudger(most=5))
+    assert run.loop.run(opener()) == "no proposer has anything new to try"
+    assert run.state.funnel["evaluated"] == 6
+
+
+def test_failures_are_shown_to_the_next_proposal_of_the_same_parent(
+    task: Task, config: RunConfig
+) -> None:
+    seen: list[int] = []
+
+    class Watching(Nudger):
+        def propose(self, request: Request) -> Proposal:
+            seen.append(len(request.failures))
+            return super().propose(request)
+
+    def judge(candidate: Candidate) -> float | Reason:
+        return 1.0 if speed_of(candidate) == 1.0 else Reason.WRONG_VALUES
+
+    few = config.model_copy(update={"budget": Budget(evaluations=8)})
+    run = Recorded(task, few, TrivialEngine(judge), nudger=Watching())
+    run.loop.run(opener())
+    assert max(seen) == 3
+    assert run.state.funnel["correct"] == 1
+
+
+def test_without_an_accepted_first_program_the_run_says_so(task: Task, config: RunConfig) -> None:
+    engine = TrivialEngine(lambda candidate: Reason.COMPILER_REJECTED)
+    run = Recorded(task, config, engine)
+    assert run.loop.run(opener()) == "no program to start from was accepted"
+
+
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [
+        (Budget(target=1.3), "the target of 1.3x is reached"),
+        (Budget(plateau=5), "5 evaluations without a new best"),
+        (Budget(seconds=0.3), "the budget of 0.3 seconds is spent"),
+    ],
+)
+def test_runs_stop_for_the_reason_they_were_given(
+    task: Task, config: RunConfig, budget: Budget, why: str
+) -> None:
+    engine = TrivialEngine(speed_of, seconds=0.01)
+    run = Recorded(task, config.model_copy(update={"budget": budget}), engine)
+    assert run.loop.run(opener()) == why
+
+
+def test_a_new_best_is_measured_again_beside_the_old_one(task: Task, config: RunConfig) -> None:
+    engine = TrivialEngine(speed_of)
+    run = Recorded(task, config, engine)
+    run.loop.run(opener())
+    assert len(engine.evaluated) > len(run.of(StepEvaluated))
+
+
+def test_an_interrupted_run_ends_cleanly(task: Task, config: RunConfig) -> None:
+    engine = TrivialEngine(speed_of, seconds=0.05)
+    run = Recorded(task, config, engine)
+    threading.Timer(0.3, lambda: setattr(run.loop, "stopping", True)).start()
+    assert run.loop.run(opener()) == "interrupted"
+
+
+def test_a_stored_run_goes_on_where_it_was(tmp_path: Path, task: Task, config: RunConfig) -> None:
+    half = config.model_copy(update={"budget": Budget(evaluations=15)})
+    with Store.open(tmp_path / "runs.sqlite", create=True) as store:
+        with Run.start(store, task, half) as run:
+            loop = run.evolve({"nudger": Nudger()}, TrivialEngine(speed_of), lambda *_: None)
+            loop.run(opener())
+            name, before = run.state.run, run.state.best
+        with Run.resume(store, name) as again:
+            assert again.state.best == before
+            again.state.config = config
+            nudger = Nudger()
+            loop = again.evolve({"nudger": nudger}, TrivialEngine(speed_of), lambda *_: None)
+            assert len(nudger.learned) >= 14
+            loop.run([])
+        folded = fold(store, name)
+    assert folded.best == again.state.best
+    assert 40 <= folded.funnel["evaluated"] <= 42
+
+
+def test_what_was_in_flight_is_evaluated_after_a_crash(
+    tmp_path: Path, task: Task, config: RunConfig
+) -> None:
+    class Dying(TrivialEngine):
+        """Takes candidates and never answers."""
+
+        def submit(self, *arguments: object, **options: object) -> Future:  # type: ignore[override,type-arg]
+            return Future()
+
+    with Store.open(tmp_path / "runs.sqlite", create=True) as store:
+        with Run.start(store, task, config) as run:
+            loop = run.evolve({"nudger": Nudger()}, Dying(speed_of), lambda *_: None)
+            threading.Timer(0.5, lambda: setattr(loop, "stopping", True)).start()
+            loop.run(opener())
+            name = run.state.run
+        with Run.resume(store, name) as again:
+            assert [step.number for step in again.state.in_flight()] == [0]
+            loop = again.evolve({"nudger": Nudger()}, TrivialEngine(speed_of), lambda *_: None)
+            loop.run([])
+            assert not again.state.in_flight()
+
+
+def test_an_outside_proposal_is_a_step_like_any_other(
+    tmp_path: Path, task: Task, config: RunConfig
+) -> None:
+    from kernel_smith.errors import BadInput
+
+    store = Store.open(tmp_path / "runs.sqlite", create=True)
+    with store, Run.start(store, task, config) as run:
+        number = run.tell(program(1.5), TrivialEngine(speed_of), None, "by hand")
+        assert run.state.steps[number].proposal.proposer == "outside"
+        assert run.state.best is not None
+        with pytest.raises(BadInput, match="part of the run already"):
+            run.tell(program(1.5), TrivialEngine(speed_of), None, "again")

@@ -1,0 +1,181 @@
+"""The judge on a GPU, from end to end: evidence, baselines, precision, and lonely faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records import Candidate, Evaluation, Limits, Options, Reason, Sampling, Stage
+from kernel_smith.records.prose import render
+from kernel_smith.tasks import read_task
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+]
+
+SAMPLING = Sampling(target=0.05, unstable_above=1.0, min_rounds=4, max_rounds=12, max_seconds=1.0)
+OPTIONS = Options(seeds=2, sampling=SAMPLING, profile=False)
+LEAK_BYTES = 1 << 30
+
+TASK = """
+import torch
+
+TASK = {"precision": "PRECISION", "workloads": {"one": {"rows": 2048}}}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(512, 512) / 16)
+
+    def forward(self, x):
+        return torch.relu(x @ self.weight)
+
+
+def get_inputs(rows):
+    return [torch.randn(rows, 512)]
+"""
+
+PROGRAM = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product_kernel(x, w, y, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, 512, 32):
+        inner = k + tl.arange(0, 32)
+        a = tl.load(x + rows[:, None] * 512 + inner[None, :])
+        b = tl.load(w + inner[:, None] * 512 + columns[None, :])
+        total = tl.dot(a, b, total, input_precision="PRECISION")
+    tl.store(y + rows[:, None] * 512 + columns[None, :], tl.maximum(total, 0.0))
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(512, 512) / 16)
+
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        product_kernel[(x.shape[0] // 64, 8)](x, self.weight, y, BLOCK=64)
+        return y
+"""
+EXACT = PROGRAM.replace("PRECISION", "ieee")
+FAULTS = {
+    "illegal access": (
+        EXACT.replace("tl.store(y +", "tl.store(y + 100000000000 +"),
+        {Reason.EXCEPTION, Reason.CRASHED},
+    ),
+    "hang": (
+        EXACT.replace(
+            "    tl.store(", "    while tl.load(x) == tl.load(x):\n        pass\n    tl.store("
+        ),
+        {Reason.CALL_TIMEOUT},
+    ),
+    "out of memory": (
+        EXACT.replace(
+            "        return y", "        torch.empty(1 << 40, device=x.device)\n        return y"
+        ),
+        {Reason.MEMORY_LIMIT},
+    ),
+    "exception": (
+        EXACT.replace("        return y", "        raise ValueError('no')"),
+        {Reason.EXCEPTION},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[LocalEngine]:
+    with LocalEngine() as engine:
+        yield engine
+
+
+def judge(
+    engine: LocalEngine,
+    folder: Path,
+    source: str,
+    options: Options = OPTIONS,
+    precision: str = "strict",
+) -> Evaluation:
+    path = folder / "product.py"
+    path.write_text(TASK.replace("PRECISION", precision))
+    candidate = Candidate(backend="triton", source=source, name="mine.py")
+    return engine.evaluate(read_task(path), candidate, options)
+
+
+def test_an_accepted_kernel_comes_with_all_of_its_evidence(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    options = OPTIONS.model_copy(update={"profile": True})
+    found = judge(engine, tmp_path, EXACT, options)
+    assert found.stage is Stage.OK, f"{found.message} {found.log}"
+    assert found.device is not None and found.ceilings is not None and found.timing is not None
+    assert [kernel.name for kernel in found.device_kernels] == ["product_kernel"]
+    assert found.device_kernels[0].origin == "authored"
+    assert found.device_kernels[0].registers
+    assert found.timing.workloads[0].way == "replay"
+    assert found.timing.workloads[0].plain_p50 is not None
+    assert 0 < found.rooflines[0].share < 1.2
+    assert found.telemetry is not None
+    assert "product_kernel" in render(found)
+
+
+def test_coarse_products_are_named_where_the_task_is_strict(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    coarse = PROGRAM.replace("PRECISION", "tf32")
+    assert judge(engine, tmp_path, coarse).reason is Reason.PRECISION
+    assert judge(engine, tmp_path, coarse, precision="tf32").stage is Stage.OK
+
+
+def test_baselines_are_measured_once_and_then_known(engine: LocalEngine, tmp_path: Path) -> None:
+    options = OPTIONS.model_copy(update={"baselines": ("eager", "compile", "graph")})
+    first = judge(engine, tmp_path, EXACT, options)
+    assert first.timing is not None, f"{first.message} {first.log}"
+    assert [s.baseline for s in first.timing.speedups] == ["eager", "compile", "graph"]
+    again = judge(engine, tmp_path, EXACT + "\n# again\n", options)
+    assert again.timing is not None
+    known = [b.seconds for b in again.timing.workloads[0].baselines if b.baseline == "compile"]
+    assert known == [
+        b.seconds for b in first.timing.workloads[0].baselines if b.baseline == "compile"
+    ]
+
+
+def test_what_cannot_be_captured_is_timed_plainly(engine: LocalEngine, tmp_path: Path) -> None:
+    asking = EXACT.replace(
+        "        y = torch", "        assert x[0, 0].item() < 1e30\n        y = torch"
+    )
+    found = judge(engine, tmp_path, asking)
+    assert found.timing is not None, f"{found.message} {found.log}"
+    assert found.timing.workloads[0].way == "plain"
+    assert any("no CUDA graph" in note for note in found.notes)
+
+
+def test_a_kernel_that_nobody_needs_is_a_decoy(engine: LocalEngine, tmp_path: Path) -> None:
+    decoy = EXACT.replace("        return y", "        return torch.relu(x @ self.weight)")
+    assert judge(engine, tmp_path, decoy).reason is Reason.DECOY_KERNEL
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_ends_its_candidate_alone(fault: str, engine: LocalEngine, tmp_path: Path) -> None:
+    source, reasons = FAULTS[fault]
+    limits = Limits(call_seconds=2)
+    before = judge(engine, tmp_path, f"{EXACT}\n# before {fault}\n")
+    free, _ = torch.cuda.mem_get_info()
+    failed = judge(engine, tmp_path, source, OPTIONS.model_copy(update={"limits": limits}))
+    assert failed.reason in reasons, f"{failed.stage} {failed.reason} {failed.message}"
+    after = judge(engine, tmp_path, f"{EXACT}\n# after {fault}\n")
+    assert before.stage is after.stage is Stage.OK
+    assert free - torch.cuda.mem_get_info()[0] < LEAK_BYTES
