@@ -55,9 +55,10 @@ class Nudger:
 
     name = "nudger"
 
-    def __init__(self, seconds: float = 0.0) -> None:
+    def __init__(self, seconds: float = 0.0, seed: int = 0) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
+        self._seed = seed
         self._count = 0
 
     def propose(self, request: Request) -> Proposal:
@@ -65,9 +66,9 @@ class Nudger:
             time.sleep(self._seconds)
         with self._lock:
             self._count += 1
-            rng = random.Random(self._count)
+            rng = random.Random(f"{self._seed}/{self._count}")
         parent = request.parent.candidate
-        child = program(rng.uniform(0.5, 1.0) + 1e-7 * self._count)
+        child = program(rng.uniform(0.5, 1.0))
         asked = f"{PREFIX}\n{parent.source}\nattempt {self._count}"
         conversation = Conversation(
             model="none",

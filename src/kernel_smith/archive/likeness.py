@@ -9,7 +9,7 @@ from functools import lru_cache
 from kernel_smith.archive.normalise import program
 from kernel_smith.records import Candidate
 
-_REMEMBERED = 2048
+_REMEMBERED = 512
 _ALIKE = 0.95
 _NUMBER = re.compile(r"'?\.?\d[\w.']*")
 

@@ -18,7 +18,7 @@ from kernel_smith.archive.c_text import c_tokens, joined, looks_like_c
 from kernel_smith.archive.local_names import local_names
 from kernel_smith.records import Candidate, content_hash
 
-_REMEMBERED = 2048
+_REMEMBERED = 256
 _SILENT_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 _NO_NAMES: Mapping[str, str] = {}
 

@@ -11,7 +11,7 @@ import sys
 import typer
 
 import kernel_smith
-from kernel_smith.cli import doctor, evaluate, runs, seed, tasks
+from kernel_smith.cli import doctor, evaluate, optimize, outside, runs, seed, tasks
 from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
@@ -25,6 +25,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # importing the renderer would take longer than everything else
 )
+app.command("optimize")(optimize.optimize)
+app.command("resume")(optimize.resume)
+app.command("ask")(outside.ask)
+app.command("tell")(outside.tell)
 app.command("evaluate")(evaluate.evaluate)
 app.command("seed")(seed.seed)
 app.command("doctor")(doctor.doctor)

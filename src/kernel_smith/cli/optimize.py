@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +12,11 @@ import typer
 from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.output import console, print_json, print_next
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Budget, Candidate, Proposal, RunConfig, Task
+from kernel_smith.records import Budget, RunConfig, Task
 
 if TYPE_CHECKING:
     from kernel_smith.evolution.loop import Loop, Opener
     from kernel_smith.evolution.run import Run
-    from kernel_smith.proposers.base import Proposer
 
 _NEGATIVE = 1
 
@@ -41,9 +39,15 @@ def optimize(
         list[str] | None,
         typer.Option(help="Ask only these: tuner, mutator, model, seed. May be repeated."),
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A model to ask, as NAME@BASE_URL[,key=value]. May be repeated."),
+    ] = None,
     models: Annotated[
         Path | None, typer.Option(help="A TOML file that names the models to ask.")
     ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
+    dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
@@ -57,20 +61,23 @@ def optimize(
 
     Exits with 0 if the best kernel is faster than PyTorch beyond doubt, 1 if not.
     """
+    from kernel_smith.evolution.crew import first_programs
     from kernel_smith.evolution.presets import find_preset
     from kernel_smith.evolution.run import Run
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
 
     found = find_task(task)
-    config = find_preset("model" if models and preset == "embedded" else preset, backend)
-    config = _adjust(config, proposer, lanes, seed, models)
-    limits = {"evaluations": evaluations, "target": target, "plateau": plateau}
+    settings = _model_settings(model, models)
+    config = find_preset("model" if settings and preset == "embedded" else preset, backend)
+    config = _adjust(config, proposer, lanes, seed, settings)
+    limits: dict[str, Any] = {"evaluations": evaluations, "target": target, "plateau": plateau}
+    limits |= {"tokens": tokens, "dollars": dollars}
     limits["seconds"] = None if minutes is None else 60 * minutes
     config = config.model_copy(update={"budget": _budget(config.budget, limits)})
     starts = [read_candidate(path, backend) for path in start or _own_start(found, backend)]
     wanted = proposer is None or "seed" in proposer
-    openers = _openers(found, backend, starts, with_seed=wanted)
+    openers = first_programs(found, backend, starts, with_seed=wanted)
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
@@ -90,6 +97,7 @@ def resume(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Go on with a run that was interrupted, or give one more to spend."""
+    from kernel_smith.evolution.crew import first_programs
     from kernel_smith.evolution.run import Run
     from kernel_smith.store import Store, default_path
 
@@ -102,13 +110,10 @@ def resume(
         opened.state.config = config.model_copy(update={"budget": _budget(config.budget, limits)})
         state = opened.state
         openers: list[Opener] = []
-        if not state.evaluated:
-            starts = [
-                read_candidate(path, config.backend)
-                for path in _own_start(state.task, config.backend)
-            ]
-            openers = _openers(state.task, config.backend, starts, with_seed=True)
-            openers = [(name, make) for name, make in openers if name != "start" or not state.steps]
+        if not state.steps:
+            backend = config.backend
+            starts = [read_candidate(path, backend) for path in _own_start(state.task, backend)]
+            openers = first_programs(state.task, backend, starts, with_seed=True)
         _evolve(opened, openers, output, as_json=json, quiet=quiet)
 
 
@@ -117,11 +122,12 @@ def _evolve(
 ) -> None:
     from kernel_smith.cli.evolution_view import audience
     from kernel_smith.evaluation.engines import LocalPool
+    from kernel_smith.evolution.crew import make_proposers
 
     config = run.state.config
     lanes = config.evaluations_in_flight
     with audience(as_json=as_json, quiet=quiet) as watch, LocalPool(lanes) as engine:
-        loop = run.evolve(_proposers(config), engine, watch)
+        loop = run.evolve(make_proposers(config, run.state.usage), engine, watch)
         previous = signal.signal(signal.SIGINT, lambda *_: _stop(loop))
         try:
             loop.run(openers)
@@ -181,7 +187,11 @@ def _more(run: Run) -> int:
 
 
 def _adjust(
-    config: RunConfig, proposer: list[str] | None, lanes: int, seed: int, models: Path | None
+    config: RunConfig,
+    proposer: list[str] | None,
+    lanes: int,
+    seed: int,
+    models: dict[str, Any] | None,
 ) -> RunConfig:
     weights = dict(config.proposers)
     if proposer is not None:
@@ -195,11 +205,10 @@ def _adjust(
     if models is None and "model" in weights:
         raise BadInput(
             "a model is to be asked, but none is named",
-            hint="add --models FILE.toml, or ask others: --proposer tuner --proposer mutator",
+            hint="add --model NAME@BASE_URL or --models FILE.toml, or ask others: "
+            "--proposer tuner --proposer mutator",
         )
-    settings = dict(config.settings)
-    if models is not None:
-        settings["model"] = {**settings.get("model", {}), "file": str(models.absolute())}
+    settings = {} if models is None else {"model": models}
     return config.model_copy(
         update={
             "proposers": weights,
@@ -208,6 +217,20 @@ def _adjust(
             "settings": settings,
         }
     )
+
+
+def _model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any] | None:
+    """The models of the command line, or those of a file; None if there are none."""
+    if named is None and file is None:
+        return None
+    from kernel_smith.proposers.model import make_settings, parse_model, read_settings
+
+    if named is not None and file is not None:
+        raise BadInput("--model and --models together", hint="name all models in the file")
+    if file is not None:
+        return read_settings(file).model_dump(mode="json")
+    models = [parse_model(text).model_dump(mode="json") for text in named or ()]
+    return make_settings({"models": models}).model_dump(mode="json")
 
 
 def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
@@ -220,46 +243,3 @@ def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
 
 def _own_start(task: Task, backend: str) -> list[Path]:
     return [Path(task.starts[backend])] if backend in task.starts else []
-
-
-def _openers(task: Task, backend: str, starts: list[Candidate], *, with_seed: bool) -> list[Opener]:
-    """The first programs: those that are there, and what the framework's compiler makes."""
-
-    def opening(candidate: Candidate) -> Callable[[], Proposal]:
-        summary = f"the program that the run starts from: {candidate.name}"
-        return lambda: Proposal(candidate=candidate, proposer="start", summary=summary)
-
-    def compile_seed() -> Proposal:
-        from kernel_smith.proposers.seed import make_seed
-
-        made = make_seed(task, "cuda" if backend == "triton" else "cpu")
-        summary = f"what torch.compile makes of it: {made.kernels} kernels"
-        return Proposal(candidate=made.candidate, proposer="seed", summary=summary)
-
-    openers: list[Opener] = [("start", opening(candidate)) for candidate in starts]
-    if with_seed:
-        openers.append(("seed", compile_seed))
-    if not openers:
-        raise BadInput(
-            f"task {task.name} has no starting kernel for backend {backend}",
-            hint="name a program to start from: --start FILE, or let the compiler: --proposer seed",
-        )
-    return openers
-
-
-def _proposers(config: RunConfig) -> dict[str, Proposer]:
-    made: dict[str, Proposer] = {}
-    for name in config.proposers:
-        if name == "tuner":
-            from kernel_smith.proposers.tuner import Tuner
-
-            made[name] = Tuner(config.seed)
-        elif name == "mutator":
-            from kernel_smith.proposers.mutator import Mutator
-
-            made[name] = Mutator(config.seed)
-        elif name == "model":
-            from kernel_smith.proposers.model import model_proposer
-
-            made[name] = model_proposer(config.settings.get("model", {}))
-    return made

@@ -101,7 +101,7 @@ def diff(
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """What one candidate changed in another; default: the best against its parent."""
+    """What B changed in A. With A alone: what A changed in its parent; default: the best."""
     with _opened(run, store) as (opened, history):
         old, new = _pair(history, first, second)
         before, after = (opened.candidate(each.candidate).source for each in (old, new))
@@ -154,15 +154,12 @@ def export(
 
     The first line describes the run, the last one says `done`; a file without it is incomplete.
     """
-    from kernel_smith.cli.runs_export import lines
+    from kernel_smith.cli.runs_export import write_lines
 
-    count = 0
     with Store.open(store) as opened:
         name = opened.find_run(run)
         with _written(output) as write:
-            for line in lines(event for _, event in opened.events(name)):
-                write(line)
-                count += line.startswith('{"event":"step"')
+            count = write_lines((event for _, event in opened.events(name)), write)
     if json:
         print_json({"run": name, "path": str(output), "steps": count})
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kernel_smith.records import (
@@ -16,25 +16,28 @@ from kernel_smith.records import (
 )
 
 
-def lines(events: Iterable[Event]) -> Iterator[str]:
-    """Only steps in flight are held in memory. Those that never ended come last, with no
-    evaluation."""
+def write_lines(events: Iterable[Event], write: Callable[[str], Any]) -> int:
+    """Write a run line by line; the number of its steps.
+
+    Only steps in flight are held in memory. Those that never ended come last, with no evaluation.
+    """
     waiting: dict[int, StepProposed] = {}
     steps = 0
     for event in events:
         if isinstance(event, StepProposed):
             waiting[event.step] = event
         elif isinstance(event, RunStarted):
-            yield _line("run", event.model_dump(mode="json", exclude={"kind"}))
+            write(_line("run", event.model_dump(mode="json", exclude={"kind"})))
         elif isinstance(event, Remeasured):
-            yield _line("remeasured", event.model_dump(mode="json", exclude={"kind"}))
+            write(_line("remeasured", event.model_dump(mode="json", exclude={"kind"})))
         elif isinstance(event, StepEvaluated | StepDropped):
             steps += 1
-            yield _line("step", _step(waiting.pop(event.step, None), event))
+            write(_line("step", _step(waiting.pop(event.step, None), event)))
     for proposed in waiting.values():
         steps += 1
-        yield _line("step", _step(proposed, None))
-    yield _line("done", {"steps": steps})
+        write(_line("step", _step(proposed, None)))
+    write(_line("done", {"steps": steps}))
+    return steps
 
 
 def _step(proposed: StepProposed | None, end: StepEvaluated | StepDropped | None) -> dict[str, Any]:

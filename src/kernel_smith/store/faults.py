@@ -62,8 +62,11 @@ def explain(error: Exception, path: Path) -> StoreError:
     return StoreError(f"{path}: {text}", hint=_COPY)
 
 
-def damaged(path: Path, where: str) -> StoreError:
-    return StoreError(f"{path}: {where} cannot be read; the file is damaged", hint=_COPY)
+def unreadable(path: Path, where: str) -> StoreError:
+    what = f"{path}: {where} cannot be read: damaged, or written by a newer kernel-smith"
+    return StoreError(
+        what, hint=f"pip install --upgrade kernel-smith; if that does not help, {_COPY}"
+    )
 
 
 @contextlib.contextmanager
@@ -72,6 +75,6 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except zlib.error as error:
-        raise damaged(path, f"a text ({error})") from error
+        raise unreadable(path, f"a text ({error})") from error
     except sqlite3.Error as error:
         raise explain(error, path) from error

@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate, Event, RunStarted, StepProposed, content_hash
 from kernel_smith.store import summary
 from kernel_smith.store.encoding import decode, encode
-from kernel_smith.store.faults import damaged, explained
+from kernel_smith.store.faults import explained, unreadable
 from kernel_smith.store.locks import RunLock, is_locked
 from kernel_smith.store.schema import prepare
 from kernel_smith.store.summary import RunSummary
@@ -221,8 +222,8 @@ class Store:
             try:
                 body: dict[str, Any] = json.loads(inflate(stored))
                 return decode(body, self._texts.fetch)
-            except (ValueError, KeyError, TypeError) as error:
-                raise damaged(self._path, where) from error
+            except (ValueError, KeyError, TypeError, zlib.error) as error:
+                raise unreadable(self._path, where) from error
 
 
 def _checked(run_id: str) -> str:

@@ -23,7 +23,7 @@ from kernel_smith.proposers.tuner.numbers import (
     words,
 )
 from kernel_smith.proposers.tuner.positions import Positions
-from kernel_smith.proposers.tuner.scope import Scopes, integer
+from kernel_smith.proposers.tuner.scope import Scopes, integer, pairs
 from kernel_smith.proposers.tuner.space import Role, Space, Value
 from kernel_smith.proposers.tuner.triton_numbers import TritonNumbers
 from kernel_smith.records import content_hash
@@ -42,7 +42,7 @@ def find(source: str) -> Space:
     """The space of a candidate's source; an empty one if it is no Python or has no such numbers."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Space(source, (), ())
     draft = Draft()
     positions = Positions(source)
@@ -93,11 +93,10 @@ def _python_constants(
     scopes = Scopes(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and scopes.parent(node) is tree:
-            for target in node.targets:
-                if isinstance(target, ast.Name) and (
-                    has_speed_word(target.id) or target.id in declared
-                ):
-                    _take(target.id, node.value, positions, draft)
+            bound = (pair for target in node.targets for pair in pairs(target, node.value))
+            for name, value in bound:
+                if has_speed_word(name.id) or name.id in declared:
+                    _take(name.id, value, positions, draft)
         elif isinstance(node, ast.JoinedStr) and _defines_macro(node):
             for part in node.values:
                 if isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name):

@@ -43,6 +43,20 @@ class Scopes:
         return node
 
 
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """`a, b = 1, 2` as two bindings."""
+    if isinstance(target, ast.Name):
+        yield target, value
+    elif (
+        isinstance(target, ast.Tuple)
+        and isinstance(value, ast.Tuple)
+        and len(target.elts) == len(value.elts)
+    ):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            if isinstance(one, ast.Name):
+                yield one, other
+
+
 def integer(node: ast.expr | None) -> int | None:
     """The value of a plain integer literal."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -77,7 +91,7 @@ def _all_bindings(scope: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
     for node in _own_nodes(scope):
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                for name, value in _pairs(target, node.value):
+                for name, value in pairs(target, node.value):
                     plain.add(name)
                     yield name.id, value
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -87,20 +101,6 @@ def _all_bindings(scope: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
             yield node.id, None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, None
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.expr]]:
-    """`a, b = 1, 2` as two bindings."""
-    if isinstance(target, ast.Name):
-        yield target, value
-    elif (
-        isinstance(target, ast.Tuple)
-        and isinstance(value, ast.Tuple)
-        and len(target.elts) == len(value.elts)
-    ):
-        for one, other in zip(target.elts, value.elts, strict=True):
-            if isinstance(one, ast.Name):
-                yield one, other
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:

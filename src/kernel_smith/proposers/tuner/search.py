@@ -23,8 +23,8 @@ Domains = dict[str, tuple[Value, ...]]
 Key = tuple[tuple[str, Value], ...]
 Accepts = Callable[[Values], bool]
 
-# Before the estimator takes over, values are drawn at random.
-_RANDOM_TRIALS = 6
+# Before the estimator takes over, the surroundings of the first values are tried.
+_FIRST_TRIALS = 6
 _ASKS = 24
 _ENUMERABLE = 20_000
 _DRAWS = 500
@@ -64,6 +64,20 @@ class Search:
     def enqueue(self, values: Values) -> None:
         """Try these before anything else."""
         self._queue.append(values)
+
+    def enqueue_neighbours(self, values: Values, seed: int) -> None:
+        """Begin with some of the values that are one step away in one number."""
+        neighbours = []
+        for name, domain in self._domains.items():
+            at = domain.index(values[name])
+            around = {at - 1, at + 1} if _is_ordered(domain) else set(range(len(domain))) - {at}
+            neighbours += [
+                values | {name: domain[position]}
+                for position in sorted(around)
+                if 0 <= position < len(domain)
+            ]
+        random.Random(seed).shuffle(neighbours)
+        self._queue += neighbours[:_FIRST_TRIALS]
 
     def know(self, values: Values, score: float | None) -> None:
         """What the values scored, or None if nothing can be said. The first word stands."""
@@ -170,7 +184,7 @@ def _sampler(seed: int) -> optuna.samplers.BaseSampler:
     from optuna.samplers import TPESampler
 
     return TPESampler(
-        n_startup_trials=_RANDOM_TRIALS, multivariate=True, constant_liar=True, seed=seed
+        n_startup_trials=_FIRST_TRIALS, multivariate=True, constant_liar=True, seed=seed
     )
 
 

@@ -77,13 +77,14 @@ class Tuner:
         if not space.tunables:
             raise NothingToPropose("no numbers to tune in this program")
         key = content_hash(request.task.content_hash, parent.backend, structure(space))
-        is_new = key not in self._searches
         search = self._search(key, {t.name: t.domain for t in space.tunables})
-        if is_new:
+        if key not in self._roots:
+            self._roots[key] = space
             for alternative in space.alternatives:
                 search.widen({name: (value,) for name, value in alternative.items()})
                 search.enqueue(space.current | alternative)
-        return key, self._roots.setdefault(key, space), space.current
+            search.enqueue_neighbours(space.current, self._draw(request))
+        return key, self._roots[key], space.current
 
     def _search(self, key: str, domains: Domains) -> Search:
         if key not in self._searches:

@@ -49,9 +49,10 @@ def reciprocal(text: CppText) -> Iterator[Site]:
         for node in walk(loop.body):
             right = node.child_by_field_name("right")
             operator = node.child_by_field_name("operator")
-            if right and operator and text.of(operator) in ("/", "/=") and _can_invert(names, right):
-                if not identifiers(text.of(right)) & fixed:
-                    divisions.setdefault(text.of(right), []).append(node)
+            if right is None or operator is None or text.of(operator) not in ("/", "/="):
+                continue
+            if _can_invert(names, right) and not identifiers(text.of(right)) & fixed:
+                divisions.setdefault(text.of(right), []).append(node)
         for divisor, nodes in divisions.items():
             splices = _inverted(text, names, loop, divisor, nodes)
             if splices:
@@ -107,7 +108,7 @@ def _invariant_loads(text: CppText, loop: Loop) -> Iterator[Node]:
     if dependences(loop) is None:
         return
     fixed = changing(text, loop)
-    written = [n for n in (*targets(loop.body), *addressed(loop.body))]
+    written = [*targets(loop.body), *addressed(loop.body)]
     roots = set().union(*(identifiers(text.of(n)) for n in written)) if written else set()
     for node in walk(loop.body):
         base = node.child_by_field_name("argument")

@@ -218,9 +218,7 @@ def _hands_over(names: Names, argument: Node) -> bool:
     return False
 
 
-def _address(
-    loop: Loop, names: Names, node: Node, starts: bool = False
-) -> tuple[str | None, str]:
+def _address(loop: Loop, names: Names, node: Node, starts: bool = False) -> tuple[str | None, str]:
     """The array that an expression is in, if that is known, and where in it."""
     at = node
     if node.type == "subscript_expression":

@@ -87,7 +87,7 @@ def byte_flags(text: CppText) -> Iterator[Site]:
 
 @cpp_edit(
     "vector-exponential",
-    "Compute exponentials and hyperbolic tangents by a polynomial that vector instructions can run.",
+    "Compute exponentials and hyperbolic tangents by polynomials that fit vector instructions.",
 )
 def vector_exponential(text: CppText) -> Iterator[Site]:
     if "vector_exp" in text.text:
@@ -102,12 +102,16 @@ def vector_exponential(text: CppText) -> Iterator[Site]:
                     value = text.of(argument)
                     value = f"static_cast<float>({value})" if type_name == "double" else value
                     splices.append(replaced(call, f"vector_{name}({value})"))
-            if splices and (real == "float" or any("static_cast<float>(" in s.text for s in splices)):
+            if splices and (
+                real == "float" or any("static_cast<float>(" in s.text for s in splices)
+            ):
                 choice = "also in double precision" if real == "double" else ""
                 helpers = VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "")
                 at = _first_function(text)
                 yield Site(
-                    function_name(text, function), (Splice(at, at, helpers + "\n"), *splices), choice
+                    function_name(text, function),
+                    (Splice(at, at, helpers + "\n"), *splices),
+                    choice,
                 )
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernel_smith.proposers.mutator.cpp.dependence import dependences
-from kernel_smith.proposers.mutator.cpp.loops import Loop, identifiers, innermost, places, pragma_before
+from kernel_smith.proposers.mutator.cpp.loops import (
+    Loop,
+    identifiers,
+    innermost,
+    places,
+    pragma_before,
+)
 from kernel_smith.proposers.mutator.cpp.names import Names, targets
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, rewritten, walk
 from kernel_smith.proposers.mutator.cpp.threads import reduction_clauses
@@ -104,7 +110,9 @@ def specialise(text: CppText) -> Iterator[Site]:
             continue
         for counts in (_SMALL, _POWERS):
             body = text.of(loop.body)
-            cases = [f"if ({loop.end} == {n}) {{ {loop.header(end=str(n))} {body} }}" for n in counts]
+            cases = [
+                f"if ({loop.end} == {n}) {{ {loop.header(end=str(n))} {body} }}" for n in counts
+            ]
             other = f"{{ {loop.header()} {body} }}"
             new = f"\n{text.indent(loop.node)}else ".join([*cases, other])
             choice = ", ".join(map(str, counts))

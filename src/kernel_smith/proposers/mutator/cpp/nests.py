@@ -9,7 +9,14 @@ from tree_sitter import Node
 from kernel_smith.proposers.mutator.cpp.dependence import dependences, independent
 from kernel_smith.proposers.mutator.cpp.loops import Loop, identifiers, loops, places, pragma_before
 from kernel_smith.proposers.mutator.cpp.names import Declared, Names
-from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, inside, replaced, rewritten, walk
+from kernel_smith.proposers.mutator.cpp.text import (
+    CppText,
+    cpp_edit,
+    inside,
+    replaced,
+    rewritten,
+    walk,
+)
 from kernel_smith.proposers.mutator.edit import Site, Splice
 
 
@@ -81,9 +88,7 @@ class _Plan:
         for declared in self.kept:
             star = "*" if declared.kind == "pointer" else ""
             const = "const " if declared.kind == "pointer" and declared.constant else ""
-            lines.append(
-                f"        {const}{declared.type}{star} {declared.name}_lanes[{lanes}];"
-            )
+            lines.append(f"        {const}{declared.type}{star} {declared.name}_lanes[{lanes}];")
         lines += self._for_lanes(before, lanes)
         lines.append(f"        {self.inner.header()} {{")
         lines += [f"    {line}" for line in self._for_lanes([self.inner.body], lanes)]
@@ -155,8 +160,10 @@ def _continues(loop: Loop, inner: Loop) -> bool:
 def _is_cheap(declared: Declared) -> bool:
     """Is a variable better computed again than kept for each lane?"""
     real = declared.type in ("float", "double")
-    return declared.constant and declared.value is not None and (
-        declared.kind == "pointer" or not real
+    return (
+        declared.constant
+        and declared.value is not None
+        and (declared.kind == "pointer" or not real)
     )
 
 

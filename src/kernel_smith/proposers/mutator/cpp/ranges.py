@@ -1,4 +1,4 @@
-"""Edits of loop ranges: no division by the step of a block, no iteration that a test throws away."""
+"""Edits of loop ranges: no division by a block size, no iteration that a test drops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from kernel_smith.proposers.mutator.cpp.addresses import terms
-from kernel_smith.proposers.mutator.cpp.loops import Loop, enclosing, identifiers, innermost, places, pragma_before
+from kernel_smith.proposers.mutator.cpp.loops import (
+    Loop,
+    enclosing,
+    identifiers,
+    innermost,
+    places,
+    pragma_before,
+)
 from kernel_smith.proposers.mutator.cpp.names import Names, targets
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, rewritten, walk
 from kernel_smith.proposers.mutator.edit import Site, Splice
@@ -39,9 +46,9 @@ def _divisions(text: CppText, loop: Loop) -> Iterator[tuple[Node, str, str]]:
         if node.type != "binary_expression" or not (parts[0] and parts[1] and parts[2]):
             continue
         left, operator, right = (text.of(part) for part in parts if part)
-        if left == loop.variable and operator in "/%" and parts[2].type == "identifier":
-            if right not in fixed and right != loop.variable:
-                yield node, operator, right
+        divides = left == loop.variable and operator in "/%" and right != loop.variable
+        if divides and parts[2].type == "identifier" and right not in fixed:
+            yield node, operator, right
 
 
 def _by_quotient(text: CppText, loop: Loop, divisor: str) -> tuple[Splice, ...]:
@@ -132,7 +139,7 @@ def _bound(text: CppText, test: Node, around: list[Loop], skips: bool) -> _Bound
     parts = [test.child_by_field_name(n) for n in ("left", "operator", "right")]
     if test.type != "binary_expression" or not (parts[0] and parts[1] and parts[2]):
         return None
-    left, operator, right = (text.of(part) for part in parts if part)
+    operator, right = text.of(parts[1]), text.of(parts[2])
     if skips:
         operator = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}.get(operator, "")
     loop, offset = _position(text, parts[0], around)

@@ -1,0 +1,73 @@
+"""The library's front door: `import kernel_smith as ks; run = ks.optimize("row_softmax")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines import LocalPool
+from kernel_smith.evolution.crew import first_programs, make_proposers
+from kernel_smith.evolution.presets import find_preset
+from kernel_smith.evolution.run import Run
+from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
+from kernel_smith.store import Store, default_path
+from kernel_smith.tasks import find_task
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What a run found."""
+
+    run: str
+    candidate: Candidate
+    evaluation: Evaluation
+    why_ended: str
+
+    @property
+    def speedup(self) -> float:
+        """Against eager PyTorch: the lower end of the interval."""
+        assert self.evaluation.timing is not None
+        return self.evaluation.timing.speedup.low
+
+
+def optimize(
+    task: str | Task,
+    *,
+    backend: str = "cpp",
+    starts: Sequence[str] = (),
+    preset: str = "embedded",
+    budget: Budget | None = None,
+    lanes: int = 1,
+    store: Path | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Optimized:
+    """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
+
+    Every step is kept in `store`. Raises `BadInput` if no program to start from is accepted.
+    """
+    found = find_task(task) if isinstance(task, str) else task
+    config = find_preset(preset, backend)
+    update = {"budget": budget or config.budget, "evaluations_in_flight": lanes}
+    texts = list(starts) or [
+        Path(path).read_text(encoding="utf-8")
+        for name, path in found.starts.items()
+        if name == backend
+    ]
+    first = [Candidate(backend=backend, source=text, name="start.py") for text in texts]
+    openers = first_programs(found, backend, first, with_seed=True)
+    with (
+        Store.open(store or default_path(), create=True) as book,
+        Run.start(book, found, config.model_copy(update=update)) as run,
+        LocalPool(lanes) as engine,
+    ):
+        loop = run.evolve(make_proposers(config), engine, lambda event, _: on_event(event))
+        why = loop.run(openers)
+        best = run.state.best
+        if best is None:
+            raise BadInput(
+                f"run {run.state.run}: {why}",
+                hint=f"kernel-smith runs show {run.state.run} says what was tried",
+            )
+        return Optimized(run.state.run, best.candidate, best.evaluation, why)

@@ -1,0 +1,60 @@
+"""Who works on a run: the proposers that its configuration names, and who writes first programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evolution.loop import Opener
+from kernel_smith.proposers.base import Proposer
+from kernel_smith.records import Candidate, Proposal, RunConfig, Task, Usage
+
+
+def make_proposers(config: RunConfig, spent: Usage | None = None) -> dict[str, Proposer]:
+    """`spent` is what the run has taken from models so far: their caps count it."""
+    return {name: _make(name, config, spent) for name in config.proposers}
+
+
+def _make(name: str, config: RunConfig, spent: Usage | None) -> Proposer:
+    """Imported only where they are wanted: each brings libraries of its own."""
+    if name == "tuner":
+        from kernel_smith.proposers.tuner import Tuner
+
+        return Tuner(config.seed)
+    if name == "mutator":
+        from kernel_smith.proposers.mutator import Mutator
+
+        return Mutator(config.seed)
+    if name == "model":
+        from kernel_smith.proposers.model import ModelProposer, make_settings
+
+        settings, budget = make_settings(config.settings.get("model", {})), config.budget
+        return ModelProposer(settings, tokens=budget.tokens, dollars=budget.dollars, spent=spent)
+    raise BadInput(f"no proposer is called {name!r}", hint="choose tuner, mutator or model")
+
+
+def first_programs(
+    task: Task, backend: str, starts: Sequence[Candidate], *, with_seed: bool
+) -> list[Opener]:
+    """The programs that are there, and what the framework's compiler makes of the task."""
+
+    def opening(candidate: Candidate) -> Callable[[], Proposal]:
+        summary = f"the program that the run starts from: {candidate.name}"
+        return lambda: Proposal(candidate=candidate, proposer="start", summary=summary)
+
+    def compile_seed() -> Proposal:
+        from kernel_smith.proposers.seed import make_seed
+
+        made = make_seed(task, "cuda" if backend == "triton" else "cpu")
+        summary = f"what torch.compile makes of it: {made.kernels} kernels"
+        return Proposal(candidate=made.candidate, proposer="seed", summary=summary)
+
+    openers: list[Opener] = [("start", opening(candidate)) for candidate in starts]
+    if with_seed:
+        openers.append(("seed", compile_seed))
+    if not openers:
+        raise BadInput(
+            f"task {task.name} has no starting kernel for backend {backend}",
+            hint="name a program to start from: --start FILE, or let the compiler: --proposer seed",
+        )
+    return openers

@@ -1,0 +1,148 @@
+"""The mutator: proposes a parent with a structural edit that was not tried on it yet.
+
+Edits that made candidates faster are tried more often: each has a score, the share of its
+proposals that paid, and the next one is drawn from what the scores leave open (Thompson sampling).
+After a few edits were seen, a proposal may chain two of them.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.mutator.edit import Edit, Site
+from kernel_smith.proposers.mutator.registry import EDITS
+from kernel_smith.records import Candidate, Evaluation, Proposal, Request
+from kernel_smith.records.candidate import MAX_SOURCE
+from kernel_smith.records.step import score
+
+_CHAIN_SHARE = 0.3
+_ATTEMPTS = 20
+
+
+@dataclass
+class _Record:
+    """How an edit did so far. One success and two failures are taken on trust."""
+
+    paid: float = 1.0
+    failed: float = 2.0
+
+
+class Mutator:
+    """`Mutator(seed).propose(request)`. Deterministic given the seed and what was asked before."""
+
+    name = "mutator"
+
+    def __init__(self, seed: int = 0, edits: Iterable[Edit] = EDITS) -> None:
+        self._edits = tuple(edits)
+        self._seed = seed
+        self._lock = threading.Lock()
+        self._tried: dict[str, set[str]] = defaultdict(set)
+        self._records: dict[str, _Record] = defaultdict(_Record)
+
+    def propose(self, request: Request) -> Proposal:
+        """The parent with one edit, or with two. Raises `NothingToPropose`."""
+        parent = request.parent.candidate
+        with self._lock:
+            tried = self._tried[parent.content_hash]
+            rng = random.Random(f"{self._seed} {request.seed} {len(tried)} {parent.content_hash}")
+            for _ in range(_ATTEMPTS):
+                chosen = self._choose(parent, tried, rng)
+                if chosen is not None:
+                    return self._proposal(request, *chosen)
+        raise NothingToPropose(f"every edit was tried on {parent.content_hash[:12]}")
+
+    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
+        """Credit the edits of a proposal with its success, or charge them."""
+        edits = proposal.details["edits"]
+        gained = score(evaluation)
+        with self._lock:
+            self._tried[proposal.parents[0]].add(_key(proposal))
+            paid = gained > float(proposal.details["parent_score"])
+            for name in edits:
+                record = self._records[name]
+                record.paid += paid / len(edits)
+                record.failed += (not paid) / len(edits)
+
+    def _choose(
+        self, parent: Candidate, tried: set[str], rng: random.Random
+    ) -> tuple[Candidate, list[tuple[Edit, Site]]] | None:
+        """A change that was not tried yet; None if the one that was drawn leads nowhere."""
+        open_sites = _sites(self._edits, parent.backend, parent.source)
+        fresh = {
+            name: [site for site in sites if _signature([(name, site)]) not in tried]
+            for name, sites in open_sites.items()
+        }
+        fresh = {name: sites for name, sites in fresh.items() if sites}
+        chain = not fresh or rng.random() < _CHAIN_SHARE
+        steps = [self._draw(fresh if not chain and fresh else open_sites, rng)]
+        if steps[0] is None:
+            return None
+        candidate = _applied(parent, *steps[0])
+        if chain:
+            second = self._draw(_sites(self._edits, candidate.backend, candidate.source), rng)
+            if second is None:
+                return None
+            steps.append(second)
+            candidate = _applied(candidate, *second)
+        done = [step for step in steps if step is not None]
+        key = _signature([(edit.name, site) for edit, site in done])
+        if key in tried or len(candidate.source) > MAX_SOURCE or candidate.source == parent.source:
+            tried.add(key)
+            return None
+        tried.add(key)
+        return candidate, done
+
+    def _draw(self, sites: dict[str, list[Site]], rng: random.Random) -> tuple[Edit, Site] | None:
+        if not sites:
+            return None
+        promise = {}
+        for name in sorted(sites):
+            record = self._records[name]
+            promise[name] = rng.betavariate(record.paid, record.failed)
+        best = max(promise, key=lambda name: promise[name])
+        edit = next(edit for edit in self._edits if edit.name == best)
+        return edit, rng.choice(sites[best])
+
+    def _proposal(
+        self, request: Request, new: Candidate, steps: list[tuple[Edit, Site]]
+    ) -> Proposal:
+        summary = "; then ".join(f"{edit.name}: {site}" for edit, site in steps)
+        details = {
+            "edits": [edit.name for edit, _ in steps],
+            "sites": [f"{site.part}: {site}" for _, site in steps],
+            "parent_score": request.parent.score,
+        }
+        return Proposal(
+            candidate=new,
+            proposer=self.name,
+            parents=(request.parent.candidate.content_hash,),
+            summary=summary,
+            details=details,
+        )
+
+
+@lru_cache(maxsize=32)
+def _sites(edits: tuple[Edit, ...], backend: str, source: str) -> dict[str, list[Site]]:
+    """By the name of the edit, the sites that a candidate offers. Not to be changed."""
+    found = {edit.name: edit.sites(source) for edit in edits if backend in edit.backends}
+    return {name: sites for name, sites in found.items() if sites}
+
+
+def _applied(candidate: Candidate, edit: Edit, site: Site) -> Candidate:
+    return candidate.model_copy(update={"source": edit.apply(candidate.source, site)})
+
+
+def _signature(steps: list[tuple[str, Site]]) -> str:
+    return " | ".join(f"{name} {site.part}: {site}" for name, site in steps)
+
+
+def _key(proposal: Proposal) -> str:
+    """The signature of a proposal made earlier, perhaps before the run was resumed."""
+    pairs = zip(proposal.details["edits"], proposal.details["sites"], strict=True)
+    return " | ".join(f"{name} {site}" for name, site in pairs)

@@ -1,0 +1,6 @@
+"""All edits that the mutator knows, for every backend."""
+
+from kernel_smith.proposers.mutator.cpp.edits import CPP_EDITS
+from kernel_smith.proposers.mutator.triton.edits import TRITON_EDITS
+
+EDITS = (*CPP_EDITS, *TRITON_EDITS)

@@ -1,0 +1,1 @@
+"""Edits of Triton kernels in a candidate."""

@@ -1,0 +1,133 @@
+"""Triton kernels of a candidate as Python syntax trees, with positions in the file.
+
+Python's own `ast` knows where every expression stands, so text between two expressions stays as
+it is. A library that keeps white space in its tree would be one more dependency for nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kernel_smith.proposers.mutator.edit import Edit, Site, Splice, splice
+
+
+@dataclass(frozen=True, eq=False)
+class TritonText:
+    """One candidate. Positions are bytes, as in `ast`."""
+
+    text: str
+    tree: ast.Module
+
+    @property
+    def kernels(self) -> list[ast.FunctionDef]:
+        functions = [n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)]
+        return [function for function in functions if any(map(_is_jit, function.decorator_list))]
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        return self.line_start(node.lineno) + node.col_offset
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self.line_start(node.end_lineno) + node.end_col_offset
+
+    def line_start(self, line: int) -> int:
+        return sum(map(len, self.text.encode().splitlines(keepends=True)[: line - 1]))
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        return self.text.encode()[self.start(node) : self.end(node)].decode()
+
+    def replaced(self, node: ast.expr | ast.stmt, text: str) -> Splice:
+        return Splice(self.start(node), self.end(node), text)
+
+    def keyword(self, call: ast.Call, text: str) -> Splice:
+        """One more argument at the end of a call."""
+        end = self.end(call) - 1
+        before = self.text.encode()[self.start(call) : end].decode().rstrip()
+        at = self.start(call) + len(before.encode())
+        comma = "" if before.endswith((",", "(")) else ","
+        return Splice(at, at, f"{comma} {text}" if comma else f" {text}")
+
+    def launches(self, kernel: str) -> list[ast.Call] | None:
+        """All launches `kernel[grid](...)`, or None if the kernel is used in any other way."""
+        found = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Subscript)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == kernel
+        ]
+        uses = [n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and n.id == kernel]
+        return found if found and len(uses) == len(found) else None
+
+
+def triton_edit(
+    name: str, sentence: str
+) -> Callable[[Callable[[TritonText], Iterator[Site]]], Edit]:
+    """Makes an edit of a function that finds the sites in one candidate."""
+
+    def make(find_in: Callable[[TritonText], Iterator[Site]]) -> Edit:
+        def find(source: str) -> list[Site]:
+            tree = _parsed(source)
+            if tree is None or "import triton.language as tl" not in source:
+                return []
+            found = find_in(TritonText(source, tree))
+            return [site for site in found if _parsed(splice(source, site.splices)) is not None]
+
+        return Edit(name, ("triton",), sentence, find, _replace)
+
+    return make
+
+
+def calls(node: ast.AST, name: str) -> list[ast.Call]:
+    """The calls of `tl.name` below a node, in the order of the text."""
+    found = [
+        part
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr == name
+        and isinstance(part.func.value, ast.Name)
+        and part.func.value.id == "tl"
+    ]
+    return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+
+
+def program_ids(kernel: ast.FunctionDef) -> dict[int, list[ast.Call]] | None:
+    """The calls of `tl.program_id` by axis; None if an axis is not plain to see."""
+    found: dict[int, list[ast.Call]] = {}
+    for call in calls(kernel, "program_id"):
+        given = [*call.args, *(k.value for k in call.keywords if k.arg == "axis")]
+        if len(given) != 1 or not isinstance(given[0], ast.Constant):
+            return None
+        if not isinstance(given[0].value, int):
+            return None
+        found.setdefault(given[0].value, []).append(call)
+    return found
+
+
+def grid(launch: ast.Call) -> list[ast.expr] | None:
+    """The sizes of a launch's grid, where it is a tuple as it stands."""
+    assert isinstance(launch.func, ast.Subscript)
+    sizes = launch.func.slice
+    if not isinstance(sizes, ast.Tuple) or any(isinstance(e, ast.Starred) for e in sizes.elts):
+        return None
+    return sizes.elts
+
+
+def _is_jit(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    return isinstance(called, ast.Attribute) and called.attr == "jit"
+
+
+def _parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _replace(source: str, site: Site) -> str:
+    return splice(source, site.splices)
