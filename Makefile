@@ -24,8 +24,13 @@ demo: env
 	$(BIN)/kernel-smith doctor
 	$(BIN)/kernel-smith evaluate --fresh row_softmax examples/row_softmax.py
 
+# Tests that neither time anything nor ask how busy the machine is: they run side by side.
+UNTIMED := $(addprefix tests/,archive evolution gate gpu gpu_suite inline proposers records screen \
+  store tasks)
+
 test: env lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 lint: env
 	$(BIN)/ruff check .

@@ -46,12 +46,15 @@ def print_of(source: str, backend: str = "cpp") -> str:
     return fingerprint(Candidate(backend=backend, source=source))
 
 
-@given(st.randoms(use_true_random=False), st.sampled_from(_TRITON))
+# Files in which only the docstring spans lines, so that a comment may follow every other line.
+_ONE_DOCSTRING = [path for path in _TRITON if path.read_text().count('"""') == 2]
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(_ONE_DOCSTRING))
 def test_python_comments_and_blank_lines_keep_the_fingerprint(
     rng: random.Random, path: Path
 ) -> None:
     source = path.read_text()
-    assert '"""' not in source.split('"""', 2)[2], "only a docstring spans lines in these files"
     head, doc, code = source.split('"""', 2)
     lines = []
     for line in code.split("\n"):
@@ -140,7 +143,7 @@ def test_exchanged_local_variables_are_another_program() -> None:
         "def f(x):\n    return [name for _ in x]\n",
         "def f(name):\n    name = name + 1\n    return name\n",
         "def f(x):\n    def g(name):\n        return name\n    name = g(name=x)\n    return name\n",
-        "def f(x):\n    try:\n        x()\n    except E as name:\n        name = 1\n    return name\n",
+        "def f(x):\n    try:\n        x()\n    except E as name:\n        name = 1\n",
         "name = 1\n",
     ],
 )
@@ -149,7 +152,9 @@ def test_names_that_others_may_see_are_kept(source: str) -> None:
 
 
 def test_a_closure_follows_its_renamed_variable() -> None:
-    source = "def f(x):\n    a = x\n    def g():\n        b = a + 1\n        return b\n    return g\n"
+    source = (
+        "def f(x):\n    a = x\n    def g():\n        b = a + 1\n        return b\n    return g\n"
+    )
     renamed = source.replace("a = x", "c = x").replace("a + 1", "c + 1")
     assert print_of(renamed) == print_of(source)
     assert print_of(source.replace("a + 1", "b + 1")) != print_of(source)

@@ -86,6 +86,14 @@ def test_the_request_says_what_the_settings_say(
     assert "Authorization" not in server.headers[1]
 
 
+def test_a_connection_is_used_again(make_client: MakeClient) -> None:
+    with OpenAIServer([Reply("hi"), Reply("hi", chunk=1, pause=0.001), Reply("hi")]) as server:
+        client = make_client(server.base_url)
+        for _ in range(3):
+            ask(client)
+    assert len(set(server.clients)) == 1
+
+
 def test_thoughts_are_kept_apart_and_marked(make_client: MakeClient) -> None:
     with OpenAIServer([Reply("yes", thoughts="hmm")]) as server:
         answer = ask(make_client(server.base_url))
@@ -179,16 +187,16 @@ def test_trouble_that_stays_is_named(
     assert caught.value.hint
 
 
-def test_a_lasting_refusal_is_not_repeated(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lasting_refusal_is_not_repeated(make_client: MakeClient) -> None:
     with OpenAIServer([Reply(status=404, text="no such model")]) as server:
         with pytest.raises(failures.ModelUnknown, match="no such model") as caught:
             ask(make_client(server.base_url))
         assert "/models" in caught.value.hint
-    with OpenAIServer([Reply(status=400, text="context length")]) as server:
-        with pytest.raises(failures.RequestRefused, match="context length"):
-            ask(make_client(server.base_url))
+    with (
+        OpenAIServer([Reply(status=400, text="context length")]) as server,
+        pytest.raises(failures.RequestRefused, match="context length"),
+    ):
+        ask(make_client(server.base_url))
     assert len(server.requests) == 1
 
 
@@ -231,7 +239,7 @@ def test_one_deadline_covers_answers_that_trickle(make_client: MakeClient) -> No
     assert bill.usage.completion_tokens > 0, "what came is charged"
 
 
-def test_retry_after_is_honoured_by_everybody(make_client: MakeClient) -> None:
+def test_retry_after_is_honoured(make_client: MakeClient) -> None:
     replies = [Reply(status=429, retry_after="0.3"), Reply("fine")]
     with OpenAIServer(replies) as server:
         client = make_client(server.base_url)
@@ -241,9 +249,11 @@ def test_retry_after_is_honoured_by_everybody(make_client: MakeClient) -> None:
 
 
 def test_a_retry_after_beyond_the_deadline_fails_at_once(make_client: MakeClient) -> None:
-    with OpenAIServer([Reply(status=429, retry_after="3600")]) as server:
-        with pytest.raises(failures.RateLimited):
-            ask(make_client(server.base_url))
+    with (
+        OpenAIServer([Reply(status=429, retry_after="3600")]) as server,
+        pytest.raises(failures.RateLimited),
+    ):
+        ask(make_client(server.base_url))
     assert len(server.requests) == 1
 
 

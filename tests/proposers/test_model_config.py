@@ -55,6 +55,7 @@ def test_a_model_can_be_given_on_the_command_line() -> None:
         ("qwen@http://h/v1,weight", "key=value"),
         ("qwen@http://h/v1,wait=2", "known keys"),
         ("qwen@http://h/v1,weight=heavy", "weight"),
+        ("qwen@http://h/v1?key=1", "http://HOST:PORT/v1"),
         ("qwen@http://user:secret@h/v1", "api_key_env"),
     ],
 )

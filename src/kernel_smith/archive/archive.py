@@ -77,7 +77,7 @@ class Archive:
 
     def get(self, candidate: str) -> Elite | None:
         """The elite with this content hash."""
-        found = next(filter(None, (island.get(candidate) for island in self._islands)), None)
+        found = self._member(candidate)
         return found.elite if found else None
 
     def random(self, step: int) -> Random:
@@ -87,14 +87,18 @@ class Archive:
     # What changes it
 
     def add(self, elite: Elite, island: int) -> Added:
-        """Offer a program to an island. One that failed, or was not timed, is rejected."""
+        """Offer a program to an island. One that failed, or was not timed, is rejected.
+
+        A program that is on another island already keeps the evaluation that it has there.
+        """
         speedup = _speedup(elite.evaluation)
         if speedup is None:
             return Added(Outcome.REJECTED, island)
         key = elite.candidate.content_hash
         born = self._born.setdefault(key, len(self._born))
         program = fingerprint(elite.candidate)
-        return self._admit(Member(elite, key, program, born, self.cell_of(elite), speedup), island)
+        newcomer = Member(elite, key, program, born, self.cell_of(elite), speedup)
+        return self._admit(self._member(key) or newcomer, island)
 
     def migrate(self, candidate: str, source: int, target: int) -> Added:
         """Offer a member of one island to another. It stays where it is, too."""
@@ -212,6 +216,9 @@ class Archive:
         if outcome is Outcome.ISLAND_BEST and (former is None or member.rank < former.rank):
             outcome = Outcome.RUN_BEST
         return Added(outcome, index, member.cell, displaced.elite if displaced else None)
+
+    def _member(self, key: str) -> Member | None:
+        return next(filter(None, (island.get(key) for island in self._islands)), None)
 
     def _best(self) -> Member | None:
         bests = [island.best for island in self._islands if island.best]

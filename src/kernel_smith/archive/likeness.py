@@ -11,6 +11,7 @@ from kernel_smith.records import Candidate
 
 _REMEMBERED = 512
 _ALIKE = 0.95
+_SCAFFOLD = frozenset({"[", "]", "None"})
 _NUMBER = re.compile(r"'?\.?\d[\w.']*")
 
 
@@ -26,5 +27,5 @@ def alike(one: Candidate, other: Candidate) -> bool:
 @lru_cache(maxsize=_REMEMBERED)
 def _profile(source: str) -> Counter[str]:
     """How often each atom occurs, with one atom for all numbers."""
-    atoms = program(source).atoms
+    atoms = [atom for atom in program(source).atoms if atom not in _SCAFFOLD]
     return Counter("0" if _NUMBER.fullmatch(atom) else atom for atom in atoms)

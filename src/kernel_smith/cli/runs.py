@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -255,36 +255,30 @@ def _speedup(facts: StepFacts) -> str:
 
 
 def _print_summaries(summaries: list[RunSummary]) -> None:
-    from rich.table import Column, Table
-
-    name = Column("run", min_width=max(len(summary.id) for summary in summaries))
-    table = Table(
-        name, "task", "backend", "state", "evaluations", "best", "started", box=None, pad_edge=False
-    )
-    for summary in summaries:
-        best = f"{summary.best.value:.2f}x" if summary.best else "-"
-        table.add_row(
-            summary.id,
-            summary.task,
-            summary.backend,
-            summary.state,
-            str(summary.evaluations),
-            best,
-            f"{summary.started:%F %R}",
-        )
-    console.print(table)
+    rows = [("run", "task", "backend", "state", "evaluations", "best", "started")]
+    for each in summaries:
+        speedup = f"{each.best.value:.2f}x" if each.best else "-"
+        evaluations, started = str(each.evaluations), f"{each.started:%F %R}"
+        rows.append((each.id, each.task, each.backend, each.state, evaluations, speedup, started))
+    _print_columns(rows)
 
 
 def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
-    from rich.table import Table
-
-    table = Table("step", "candidate", "by", "speedup", "gain", "what", box=None, pad_edge=False)
+    rows = [("step", "candidate", "by", "speedup", "gain", "what")]
     for facts, gain in zip(path, gains, strict=True):
         change = f"{gain - 1:+.1%}" if gain is not None else ""
         what = facts.summary.split("\n")[0]
         short = facts.candidate[:10]
-        table.add_row(str(facts.step), short, facts.proposer, _speedup(facts), change, what)
-    console.print(table)
+        rows.append((str(facts.step), short, facts.proposer, _speedup(facts), change, what))
+    _print_columns(rows)
+
+
+def _print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """A table whose lines are never broken, so that other programs can take it apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        console.print("  ".join(cells).rstrip(), markup=False)
 
 
 def _command(*words: str, store: Path | None) -> str:

@@ -34,6 +34,7 @@ from kernel_smith.records import (
     Remeasured,
     Request,
     RunEnded,
+    Stage,
     StepDropped,
     StepEvaluated,
     StepProposed,
@@ -73,6 +74,7 @@ class _Submitted:
 
     step: Step
     begin: float
+    again: bool = False
 
 
 class Loop:
@@ -186,10 +188,11 @@ class Loop:
             assert step is not None
             self._submit(step)
 
-    def _submit(self, step: Step) -> None:
+    def _submit(self, step: Step, *, again: bool = False) -> None:
+        """What was too noisy to say anything about is measured a second time."""
         options = self.state.config.options
         future = self._engine.submit(self.state.task, step.proposal.candidate, options)
-        self._evaluating[future] = _Submitted(step, time.monotonic())
+        self._evaluating[future] = _Submitted(step, time.monotonic(), again)
 
     def resubmit(self, steps: list[Step]) -> None:
         """Evaluate what an interrupted run had proposed and not finished."""
@@ -239,6 +242,9 @@ class Loop:
     def _take_evaluation(self, future: Future[Evaluation]) -> None:
         submitted = self._evaluating.pop(future)
         evaluation = future.result()
+        if evaluation.stage is Stage.UNSTABLE and not submitted.again:
+            self._submit(submitted.step, again=True)
+            return
         before = self.state.best
         spent = time.monotonic() - submitted.begin
         step = self.emit(

@@ -1,4 +1,4 @@
-"""One writer per run: an advisory lock that dies with its process."""
+"""One writer per run, one creator per store: advisory locks that die with their process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,6 +61,17 @@ class RunLock:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a lock for a short while; whoever else wants it waits."""
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def is_locked(path: Path) -> bool:

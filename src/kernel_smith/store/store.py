@@ -22,7 +22,7 @@ from kernel_smith.records import Candidate, Event, RunStarted, StepProposed, con
 from kernel_smith.store import summary
 from kernel_smith.store.encoding import decode, encode
 from kernel_smith.store.faults import explained, unreadable
-from kernel_smith.store.locks import RunLock, is_locked
+from kernel_smith.store.locks import RunLock, alone, is_locked
 from kernel_smith.store.schema import prepare
 from kernel_smith.store.summary import RunSummary
 from kernel_smith.store.texts import Texts, deflate, inflate
@@ -44,6 +44,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
+        self._locks = _locks(path.absolute())
         self._texts = Texts(connection)
         self._mutex = threading.RLock()
 
@@ -54,16 +55,11 @@ class Store:
         `patience`: seconds to wait for another process's transaction before giving up.
         """
         path = path or default_path()
-        with explained(path):
-            connection = _connect(path, create, patience)
-            try:
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA foreign_keys = ON")
-                prepare(connection, path, create=create)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(connection, path)
+        if not create:
+            return cls(_connect(path, False, patience), path)
+        # SQLite does not wait where two switch a new file to another journal at once.
+        with alone(_locks(path) / "creating.lock"):
+            return cls(_connect(path, True, patience), path)
 
     def close(self) -> None:
         with self._mutex, explained(self._path):
@@ -175,7 +171,7 @@ class Store:
     def _lock_path(self, run_id: str) -> Path:
         # Not every id would do as the name of a file.
         name = f"{content_hash(run_id)[:16]}.lock"
-        return self._path.with_name(f"{self._path.name}-locks") / name
+        return self._locks / name
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -238,9 +234,7 @@ def _checked(run_id: str) -> str:
 
 
 def _connect(path: Path, create: bool, patience: float) -> sqlite3.Connection:
-    if create:
-        _make_folder(path)
-    elif not path.is_file():
+    if not create and not path.is_file():
         raise BadInput(
             f"{path}: no such file, expected a run store",
             hint="start a run: kernel-smith optimize TASK; or set KERNEL_SMITH_STORE to the file "
@@ -249,19 +243,22 @@ def _connect(path: Path, create: bool, patience: float) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     if _is_archived(path):
         address = f"{path.absolute().as_uri()}?immutable=1"
-    return sqlite3.connect(
-        address, uri=True, timeout=patience, isolation_level=None, check_same_thread=False
-    )
+    with explained(path):
+        connection = sqlite3.connect(
+            address, uri=True, timeout=patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            prepare(connection, path, create=create)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
-def _make_folder(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(
-            f"{path.parent}: cannot be made ({error.strerror})",
-            hint="set KERNEL_SMITH_STORE to a file in a folder that can be written",
-        ) from None
+def _locks(path: Path) -> Path:
+    return path.with_name(f"{path.name}-locks")
 
 
 def _is_archived(path: Path) -> bool:

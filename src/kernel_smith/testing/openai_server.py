@@ -53,6 +53,7 @@ class OpenAIServer:
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.clients: list[int] = []  # the port that each request came from
         self.closing = threading.Event()
         self._server = _Server(self)
         self._thread = threading.Thread(
@@ -78,11 +79,12 @@ class OpenAIServer:
         self._server.server_close()
         self._thread.join()
 
-    def next_reply(self, request: dict[str, Any], headers: dict[str, str]) -> Reply:
+    def next_reply(self, request: dict[str, Any], headers: dict[str, str], client: int) -> Reply:
         with self._lock:
             number = len(self.requests)
             self.requests.append(request)
             self.headers.append(headers)
+            self.clients.append(client)
         if callable(self._replies):
             return self._replies(request)
         return self._replies[min(number, len(self._replies) - 1)]
@@ -109,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         assert isinstance(self.server, _Server)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = self.server.owner.next_reply(body, dict(self.headers))
+        reply = self.server.owner.next_reply(body, dict(self.headers), self.client_address[1])
         if reply.latency:
             self._wait(reply.latency)
         if reply.raw is not None:

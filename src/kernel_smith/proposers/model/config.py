@@ -48,7 +48,8 @@ class Model(Record):
     @classmethod
     def _plain_address(cls, url: str) -> str:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        plain = not parts.query and not parts.fragment
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
             raise ValueError(f"expected http://HOST:PORT/v1, got {url!r}")
         if parts.username or parts.password:
             raise ValueError("addresses are stored with the run: name the key with api_key_env")

@@ -6,6 +6,8 @@ of which the client replaces, and takes several times as long to import.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 20.0
 _ERROR_BYTES = 64 << 10
+_DRAIN_SECONDS = 0.2
 _BYTES_PER_TOKEN_AT_MOST = 2048  # of an event with one token in it
 
 
@@ -94,17 +97,18 @@ async def _read(response: httpx.Response, received: Received, model: Model) -> N
     left = (1 << 20) + model.max_tokens * _BYTES_PER_TOKEN_AT_MOST
     streamed = "json" not in response.headers.get("content-type", "").split(";")[0]
     rest = b""
-    async for chunk in response.aiter_bytes():
+    chunks = response.aiter_bytes()
+    async for chunk in chunks:
         left -= len(chunk)
         if left < 0:
             raise garbled("an answer without end")
         rest += chunk
         if streamed:
             *lines, rest = rest.split(b"\n")
-            for line in lines:
-                received.take_line(line)
-                if received.done:
-                    return
+            _take_lines(lines, received)
+        if received.done:
+            await _drain(chunks)
+            return
     if streamed:
         received.take_line(rest)
     else:
@@ -113,6 +117,20 @@ async def _read(response: httpx.Response, received: Received, model: Model) -> N
         raise failures.Unreachable(
             f"{model.base_url}: the answer ended in the middle", hint="see the server's log"
         )
+
+
+def _take_lines(lines: list[bytes], received: Received) -> None:
+    for line in lines:
+        if received.done:
+            return
+        received.take_line(line)
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read up to the end, where it is near: only then can the connection be used again."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            await _start_of(chunks)
 
 
 async def _start_of(chunks: AsyncIterator[bytes]) -> bytes:

@@ -81,7 +81,14 @@ class NoProgram(ModelError):
 
 
 class BudgetSpent(ModelError):
-    """The tokens or dollars left do not cover another request."""
+    """The tokens or dollars left do not cover another request.
+
+    Requests `under_way` may take less than was set aside for them: without any, this is final.
+    """
+
+    def __init__(self, what: str, *, hint: str, under_way: int = 0) -> None:
+        super().__init__(what, hint=hint)
+        self.under_way = under_way
 
 
 class Stopped(ModelError):

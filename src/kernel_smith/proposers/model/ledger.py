@@ -90,4 +90,5 @@ class Ledger:
         return BudgetSpent(
             f"asking the model could take {need}, and {left} are left{under_way}",
             hint="raise the budget of tokens or dollars, or lower the model's max_tokens",
+            under_way=len(self._open),
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
-from kernel_smith.proposers.model.templates import Templates
+from kernel_smith.proposers.model.texts import Templates
 from kernel_smith.records import Elite, Evaluation, Failure, Message, Precision, Request, Task
 from kernel_smith.records.prose import render
 

@@ -33,7 +33,8 @@ def changing(text: CppText, loop: Loop) -> set[str]:
     """The names that a loop declares or assigns."""
     names = Names(text, loop.function)
     own = {d.name for d in names.declared_in(loop.node)}
-    return own | {word for t in targets(loop.body) for word in identifiers(text.of(t))}
+    bases = [t.child_by_field_name("argument") or t for t in targets(loop.body)]
+    return own.union(*(identifiers(text.of(base)) for base in bases))
 
 
 @cpp_edit(

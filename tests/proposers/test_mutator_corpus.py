@@ -1,0 +1,48 @@
+"""The edits on every program there is: they never fail, and what they write can be read."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.proposers.mutator import EDITS
+from kernel_smith.proposers.mutator.cpp.text import cpp_texts
+
+TESTS = Path(__file__).parents[1]
+SUITE = TESTS.parent / "src" / "kernel_smith" / "tasks" / "suite"
+PROGRAMS = {
+    "cpp": sorted([*(TESTS / "honest" / "candidates").glob("*.py"), *SUITE.glob("*/start_cpp.py")]),
+    "triton": sorted((TESTS / "gpu" / "honest").glob("*.py")),
+}
+SITES_PER_EDIT = 2
+
+
+@pytest.mark.parametrize("backend", ["cpp", "triton"])
+def test_edits_apply_to_every_honest_program(backend: str) -> None:
+    rng = random.Random(0)
+    applied = set()
+    for path in PROGRAMS[backend]:
+        source = path.read_text(encoding="utf-8")
+        count = len(cpp_texts(source))
+        for edit in EDITS:
+            sites = edit.sites(source) if backend in edit.backends else []
+            for site in rng.sample(sites, min(SITES_PER_EDIT, len(sites))):
+                changed = edit.apply(source, site)
+                assert changed != source, (path.name, edit.name, str(site))
+                ast.parse(changed)
+                assert len(cpp_texts(changed)) == count, (path.name, edit.name, str(site))
+                applied.add(edit.name)
+    assert applied == {edit.name for edit in EDITS if backend in edit.backends}
+
+
+@pytest.mark.parametrize("backend", ["cpp", "triton"])
+def test_sites_of_a_program_can_be_told_apart(backend: str) -> None:
+    for path in PROGRAMS[backend]:
+        source = path.read_text(encoding="utf-8")
+        for edit in EDITS:
+            sites = edit.sites(source) if backend in edit.backends else []
+            named = [f"{site.part}: {site}" for site in sites]
+            assert len(set(named)) == len(named), (path.name, edit.name, named)

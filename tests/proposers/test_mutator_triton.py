@@ -1,0 +1,161 @@
+"""Every Triton edit on an example: it says what it should, and computes the same when interpreted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.proposers.mutator import EDITS, Edit
+from kernel_smith.proposers.mutator.triton.edits import TRITON_EDITS
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
+
+SOFTMAX = (
+    HEAD
+    + '''
+
+@triton.jit
+def softmax(x, y, columns, BLOCK: tl.constexpr):
+    """One row per program."""
+    row = tl.program_id(0).to(tl.int64)
+    largest = tl.full((BLOCK,), -1e30, tl.float32)
+    for start in range(0, columns, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row * columns + c, mask=c < columns, other=-1e30)
+        largest = tl.maximum(largest, v)
+    top = tl.max(largest, 0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row * columns + c, mask=c < columns, other=-1e30)
+        total += tl.exp(v - top)
+    whole = tl.sum(total, 0)
+    for start in range(0, columns, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = tl.load(
+            x + row * columns + c,
+            mask=c < columns,
+            other=-1e30,
+        )
+        tl.store(y + row * columns + c, tl.exp(v - top) / whole, mask=c < columns)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        softmax[(x.shape[0],)](x, y, x.shape[1], BLOCK=16)
+        return y
+'''
+)
+TRANSPOSE = (
+    HEAD
+    + """
+
+@triton.jit
+def transpose(x, y, rows, columns, BLOCK: tl.constexpr):
+    r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    c = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (r < rows)[:, None] & (c < columns)[None, :]
+    v = tl.load(x + r[:, None] * columns + c[None, :], mask=inside)
+    tl.store(y + c[None, :] * rows + r[:, None], v, mask=inside)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        rows, columns = x.shape
+        y = torch.empty(columns, rows)
+        transpose[(triton.cdiv(rows, 8), triton.cdiv(columns, 8))](x, y, rows, columns, BLOCK=8)
+        return y
+"""
+)
+
+EXAMPLES = [
+    ("pipeline-loop", SOFTMAX, "in tl.range(0, columns, BLOCK, num_stages=3):"),
+    ("unroll-kernel-loop", SOFTMAX, "in tl.range(0, columns, BLOCK, loop_unroll_factor=2):"),
+    ("group-programs", TRANSPOSE, "c = grouped_1 * BLOCK + tl.arange(0, BLOCK)"),
+    ("swap-grid-axes", TRANSPOSE, "[(triton.cdiv(columns, 8), triton.cdiv(rows, 8))]"),
+    ("persistent-programs", SOFTMAX, "softmax[(min(x.shape[0], 264),)]"),
+    ("rows-per-program", SOFTMAX, "        row = program.to(tl.int64)"),
+    ("eviction-policy", SOFTMAX, 'other=-1e30, eviction_policy="evict_last")'),
+    ("eviction-policy", SOFTMAX, 'other=-1e30, eviction_policy="evict_first"\n'),
+    ("cache-modifier", TRANSPOSE, 'v, mask=inside, cache_modifier=".cs")'),
+    ("contiguity-hint", TRANSPOSE, "r = tl.max_contiguous(tl.multiple_of(tl.program_id(0) * BLOCK"),
+    ("reciprocal", SOFTMAX, "tl.exp(v - top) * (1.0 / whole)"),
+    ("narrow-offsets", SOFTMAX, "row = tl.program_id(0)\n"),
+]
+
+RUN_ALL = """
+import importlib.util, json, sys, torch
+x = torch.linspace(-3, 3, 19 * 37).sin().reshape(19, 37)
+answers = []
+for path in json.load(sys.stdin):
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    answers.append(module.ModelNew()(x))
+print(json.dumps([float((a - b).abs().max()) for a, b in zip(answers[::2], answers[1::2])]))
+"""
+
+
+def edit_named(name: str) -> Edit:
+    return next(edit for edit in EDITS if edit.name == name)
+
+
+@pytest.mark.parametrize(("name", "source", "expected"), EXAMPLES)
+def test_an_edit_writes_what_its_name_says(name: str, source: str, expected: str) -> None:
+    edit = edit_named(name)
+    written = [edit.apply(source, site) for site in edit.sites(source)]
+    wanted = expected.strip()
+    assert any(wanted in text for text in written), written
+
+
+def test_every_triton_edit_has_an_example() -> None:
+    assert {edit.name for edit in TRITON_EDITS} == {name for name, _, _ in EXAMPLES}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
+    paths, names = [], []
+    for name, source in sorted({(name, source) for name, source, _ in EXAMPLES}):
+        edit = edit_named(name)
+        for number, site in enumerate(edit.sites(source)):
+            for word, text in (("before", source), ("after", edit.apply(source, site))):
+                path = tmp_path / f"{name}_{number}_{len(paths)}_{word}.py"
+                path.write_text(text)
+                paths.append(str(path))
+            names.append(f"{name}, {site}")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL],
+        input=json.dumps(paths),
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    differences = json.loads(done.stdout)
+    assert {n: d for n, d in zip(names, differences, strict=True) if not d < 1e-6} == {}
+
+
+def test_a_kernel_that_returns_early_is_not_put_into_a_loop() -> None:
+    early = SOFTMAX.replace(
+        "    top = tl.max", "    if columns == 0:\n        return\n    top = tl.max"
+    )
+    assert edit_named("persistent-programs").sites(early) == []
+    assert edit_named("rows-per-program").sites(SOFTMAX.replace("row =", "x += 0\n    row =")) == []
+
+
+def test_a_kernel_with_another_use_keeps_its_grid() -> None:
+    other = TRANSPOSE + "\nalias = transpose\n"
+    assert edit_named("swap-grid-axes").sites(other) == []
+
+
+def test_text_that_is_not_python_offers_nothing() -> None:
+    assert [edit.sites("import triton.language as tl\ndef (") for edit in EDITS] == [[]] * len(
+        EDITS
+    )
