@@ -89,6 +89,9 @@ class Nudger:
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Nothing to learn."""
 
+    def close(self) -> None:
+        """Nothing is under way."""
+
 
 def run(iterations: int, folder: Path, **settings: Any) -> dict[str, Any]:
     config = RunConfig(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.evolution.crew import first_programs, make_proposers
+from kernel_smith.evolution.crew import first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
@@ -61,8 +61,9 @@ def optimize(
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config.model_copy(update=update)) as run,
         LocalPool(lanes) as engine,
+        proposers_of(config) as proposers,
     ):
-        loop = run.evolve(make_proposers(config), engine, lambda event, _: on_event(event))
+        loop = run.evolve(proposers, engine, lambda event, _: on_event(event))
         why = loop.run(openers)
         best = run.state.best
         if best is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_smith.archive.cells import Cell, Member
@@ -90,6 +90,7 @@ def test_a_contender_takes_the_place_of_a_removed_member() -> None:
     assert keys(cell) == ["1"]
 
 
+@settings(deadline=None)
 @given(capacity=st.integers(1, 4), intervals=st.lists(bounds, max_size=30))
 def test_a_cell_is_bounded_and_sorted(capacity: int, intervals: list[Bounds]) -> None:
     found = filled(capacity, intervals).members
@@ -97,6 +98,7 @@ def test_a_cell_is_bounded_and_sorted(capacity: int, intervals: list[Bounds]) ->
     assert [one.rank for one in found] == sorted(one.rank for one in found)
 
 
+@settings(deadline=None)
 @given(capacity=st.integers(1, 4), intervals=st.lists(bounds, min_size=1, max_size=30))
 def test_the_highest_certain_speedup_is_never_lost(capacity: int, intervals: list[Bounds]) -> None:
     best = filled(capacity, intervals).best
@@ -104,6 +106,7 @@ def test_the_highest_certain_speedup_is_never_lost(capacity: int, intervals: lis
     assert best.score == max(low for low, _ in intervals)
 
 
+@settings(deadline=None)
 @given(capacity=st.integers(1, 4), intervals=st.lists(bounds, max_size=30), newcomer=bounds)
 def test_who_is_certainly_better_than_a_member_gets_in(
     capacity: int, intervals: list[Bounds], newcomer: Bounds
@@ -114,6 +117,7 @@ def test_who_is_certainly_better_than_a_member_gets_in(
     assert cell.admit(arriving).kept or not beats_one
 
 
+@settings(deadline=None)
 @given(capacity=st.integers(1, 4), intervals=st.lists(bounds, max_size=30), newcomer=bounds)
 def test_only_one_member_at_a_time_leaves_and_only_for_a_higher_certain_speedup(
     capacity: int, intervals: list[Bounds], newcomer: Bounds

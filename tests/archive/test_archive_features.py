@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_smith.archive import FEATURES, PAPER_FEATURES, techniques
@@ -52,6 +52,7 @@ def device_kernel(origin: str, launches: float) -> DeviceKernel:
     return DeviceKernel(name="k", origin=origin, launches=launches, share=0.1, seconds=1e-6)
 
 
+@settings(deadline=None)
 @given(number=st.integers(0, 50), low=st.floats(0.01, 1e3), lines=st.integers(1, 400))
 def test_every_bin_is_a_listed_one(
     make_elite: MakeElite, number: int, low: float, lines: int

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_smith.archive import fingerprint
@@ -50,6 +50,7 @@ def print_of(source: str, backend: str = "cpp") -> str:
 _ONE_DOCSTRING = [path for path in _TRITON if path.read_text().count('"""') == 2]
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(_ONE_DOCSTRING))
 def test_python_comments_and_blank_lines_keep_the_fingerprint(
     rng: random.Random, path: Path
@@ -63,6 +64,7 @@ def test_python_comments_and_blank_lines_keep_the_fingerprint(
     assert print_of(f'{head}"""{doc} And more."""' + "\n".join(lines)) == print_of(source)
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_comments_and_formatting_of_kernel_text_keep_the_fingerprint(rng: random.Random) -> None:
     head, kernel, tail = _CPP_SOURCE.split('"""')
@@ -195,6 +197,7 @@ def test_broken_source_is_compared_as_it_stands(source: str) -> None:
     assert print_of(source) != print_of(source + "\ny = 2")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
     program(text)

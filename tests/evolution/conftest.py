@@ -47,6 +47,8 @@ class Nudger:
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         self.learned.append(proposal.candidate.content_hash)
 
+    def close(self) -> None: ...
+
 
 @pytest.fixture
 def task() -> Task:

@@ -128,6 +128,11 @@ def test_a_block_size_changes_together_with_its_grid() -> None:
     assert "(a, b, n, 64, BN=wide" in changed
 
 
+def test_a_size_of_the_problem_that_equals_the_block_stays() -> None:
+    source = TRITON.replace("triton.cdiv(n, 32)", "triton.cdiv(32, 32)")
+    assert "triton.cdiv(32, 64)" in apply(find(source), {"BM": 64})
+
+
 def test_two_sizes_that_a_grid_cannot_tell_apart_are_one_number() -> None:
     source = TRITON.replace("n, 32)", "n, 32) * triton.cdiv(n, 32)").replace("BK=DEEP", "BK=32")
     space = find(source)
@@ -290,3 +295,9 @@ def test_written_constants_are_found_again(constants: list[tuple[str, int]], gap
     text = gap.join(f"constexpr int {name} = {value};" for name, value in constants)
     found = [(number.name, number.current) for number in find_cpp_numbers(text)]
     assert found == constants
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_spans_are_right_whatever_ends_a_line(end: str) -> None:
+    source = f"x = '\f'{end}TILE = 8{end}BLOCK = 16{end}"
+    assert apply(find(source), {"BLOCK": 32}) == source.replace("16", "32")

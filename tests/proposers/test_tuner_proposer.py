@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -11,6 +13,7 @@ import pytest
 from kernel_smith.proposers.base import NothingToPropose, Proposer
 from kernel_smith.proposers.tuner import Tuner
 from kernel_smith.proposers.tuner.find import find
+from kernel_smith.proposers.tuner.search import Search
 from kernel_smith.records import (
     MEANINGS,
     Accuracy,
@@ -194,3 +197,25 @@ def test_threads_never_get_the_same_program() -> None:
     with ThreadPoolExecutor(4) as threads:
         proposals = list(threads.map(lambda n: tuner.propose(request(seed=n)), range(8)))
     assert len({proposal.candidate.content_hash for proposal in proposals}) == 8
+
+
+def test_importing_the_tuner_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, kernel_smith.proposers.tuner\n"
+        "print(sorted({'torch', 'numpy', 'optuna'} & set(sys.modules)))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == "[]\n"
+
+
+def test_failures_score_nothing_and_noise_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float | None] = []
+    monkeypatch.setattr(Search, "know", lambda self, values, score: told.append(score))
+    tuner = Tuner()
+    proposal = tuner.propose(request(speedup=1.5))
+    tuner.learn(proposal, evaluation(2.0))
+    tuner.learn(proposal, evaluation(reason=Reason.COMPILER_REJECTED))
+    tuner.learn(proposal, evaluation(reason=Reason.TOO_NOISY))
+    assert told == [1.5, 2.0, 0.0, None]

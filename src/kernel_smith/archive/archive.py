@@ -1,8 +1,8 @@
 """The population of a run: islands of cells.
 
 `Archive` does no input or output, and draws at random only from generators that it is given. Its
-state is the result of the calls of `add`, `migrate`, `update` and `note_child`, in their order, so
-that a run which is resumed rebuilds it exactly. It is not safe to change from several threads.
+state is the result of the calls of `add`, `update` and `note_child`, in their order, so that a run
+which is resumed rebuilds it exactly. It is not safe to change from several threads.
 """
 
 from __future__ import annotations
@@ -100,13 +100,6 @@ class Archive:
         newcomer = Member(elite, key, program, born, self.cell_of(elite), speedup)
         return self._admit(self._member(key) or newcomer, island)
 
-    def migrate(self, candidate: str, source: int, target: int) -> Added:
-        """Offer a member of one island to another. It stays where it is, too."""
-        member = self._islands[source].get(candidate)
-        if member is None:
-            raise LookupError(f"island {source} has no member {candidate}")
-        return self._admit(member, target)
-
     def update(self, candidate: str, evaluation: Evaluation) -> bool:
         """A program was measured again: its rank, and even its cell, may change.
 
@@ -201,7 +194,11 @@ class Archive:
         return tuple(member.elite for member in chosen)
 
     def migrants(self) -> tuple[Migration, ...]:
-        """Who should visit whom: the best of each island the next one, in a ring."""
+        """Who should visit whom: the best of each island the next one, in a ring.
+
+        To carry it out, `add` each to its target. It stays at home, too, unless another visitor
+        displaces it there.
+        """
         plan = []
         for source, island in enumerate(self._islands):
             target = (source + 1) % len(self._islands)

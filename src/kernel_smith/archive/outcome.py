@@ -29,7 +29,7 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True)
 class Added:
-    """The result of one `add` or `migrate`."""
+    """The result of one `add`."""
 
     outcome: Outcome
     island: int

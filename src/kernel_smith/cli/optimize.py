@@ -122,12 +122,16 @@ def _evolve(
 ) -> None:
     from kernel_smith.cli.evolution_view import audience
     from kernel_smith.evaluation.engines import LocalPool
-    from kernel_smith.evolution.crew import make_proposers
+    from kernel_smith.evolution.crew import proposers_of
 
     config = run.state.config
     lanes = config.evaluations_in_flight
-    with audience(as_json=as_json, quiet=quiet) as watch, LocalPool(lanes) as engine:
-        loop = run.evolve(make_proposers(config, run.state.usage), engine, watch)
+    with (
+        audience(as_json=as_json, quiet=quiet) as watch,
+        LocalPool(lanes) as engine,
+        proposers_of(config, run.state.usage) as proposers,
+    ):
+        loop = run.evolve(proposers, engine, watch)
         previous = signal.signal(signal.SIGINT, lambda *_: _stop(loop))
         try:
             loop.run(openers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evolution.loop import Opener
@@ -10,9 +11,15 @@ from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task, Usage
 
 
-def make_proposers(config: RunConfig, spent: Usage | None = None) -> dict[str, Proposer]:
+@contextlib.contextmanager
+def proposers_of(config: RunConfig, spent: Usage | None = None) -> Iterator[dict[str, Proposer]]:
     """`spent` is what the run has taken from models so far: their caps count it."""
-    return {name: _make(name, config, spent) for name in config.proposers}
+    made = {name: _make(name, config, spent) for name in config.proposers}
+    try:
+        yield made
+    finally:
+        for proposer in made.values():
+            proposer.close()
 
 
 def _make(name: str, config: RunConfig, spent: Usage | None) -> Proposer:

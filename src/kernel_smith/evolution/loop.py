@@ -25,6 +25,7 @@ from kernel_smith.evolution.state import RunState, Step
 from kernel_smith.proposers.base import NothingToPropose, Proposer
 from kernel_smith.records import (
     Candidate,
+    Conversation,
     Elite,
     Evaluation,
     Event,
@@ -42,6 +43,7 @@ from kernel_smith.records import (
 )
 
 _WAIT_SECONDS = 0.2
+_KNOWN = "the program is known"
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
 
 
@@ -178,7 +180,7 @@ class Loop:
             proposal, island = self._ready.popleft()
             if self.state.is_known(proposal.candidate):
                 parent = proposal.parents[0] if proposal.parents else None
-                self._drop(proposal.proposer, parent, "the program is known", proposal)
+                self._drop(proposal.proposer, parent, _KNOWN, proposal.conversation)
                 continue
             step = self.emit(
                 StepProposed(
@@ -218,15 +220,18 @@ class Loop:
             self.state.bandit.reward(asked.proposer, 0.0)
             return
         except UserError as error:
-            self._drop(asked.proposer, parent, error.what, None)
+            # What a model was asked and answered is kept, also where nothing came of it.
+            self._drop(asked.proposer, parent, error.what, getattr(error, "conversation", None))
             return
         if self.state.is_known(proposal.candidate):
-            self._drop(asked.proposer, parent, "the program is known", proposal)
+            self._drop(asked.proposer, parent, _KNOWN, proposal.conversation)
             return
         self._fruitless = 0
         self._ready.append((proposal, asked.island))
 
-    def _drop(self, proposer: str, parent: str | None, why: str, proposal: Proposal | None) -> None:
+    def _drop(
+        self, proposer: str, parent: str | None, why: str, conversation: Conversation | None
+    ) -> None:
         self._fruitless += 1
         self.emit(
             StepDropped(
@@ -234,7 +239,7 @@ class Loop:
                 proposer=proposer,
                 parent=parent,
                 why=why,
-                conversation=proposal.conversation if proposal else None,
+                conversation=conversation,
                 at=_now(),
             )
         )

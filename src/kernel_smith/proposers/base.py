@@ -22,3 +22,6 @@ class Proposer(Protocol):
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """What a proposal of this proposer's was worth. Called again for each when a run is
         resumed, in the same order."""
+
+    def close(self) -> None:
+        """Give up what is under way."""

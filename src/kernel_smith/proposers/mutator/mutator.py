@@ -69,6 +69,9 @@ class Mutator:
                 record.paid += paid / len(edits)
                 record.failed += (not paid) / len(edits)
 
+    def close(self) -> None:
+        """Nothing is under way."""
+
     def _choose(
         self, parent: Candidate, tried: set[str], rng: random.Random
     ) -> tuple[Candidate, list[tuple[Edit, Site]]] | None:

@@ -43,7 +43,7 @@ class TritonNumbers:
         launches = list(find_launches(self._tree, kernels, self._scopes))
         taken = [self._at_launch(launch, site) for site, launch in enumerate(launches)]
         for launch, entries in zip(launches, taken, strict=True):
-            self._couple(entries, _integers(launch.grid))
+            self._couple(entries, _sizes(launch.grid, 2))
         self._couple_loose(launches, taken)
         given = {(launch.kernel.name, name) for launch in launches for name in launch.given}
         for site, kernel in enumerate(kernels.values(), start=len(launches)):
@@ -81,7 +81,7 @@ class TritonNumbers:
             if not isinstance(function, ast.Module):
                 by_function.setdefault(function, []).extend(entries)
         for function, entries in by_function.items():
-            self._couple(entries, _sizes(function))
+            self._couple(entries, _sizes(function, _SMALLEST_LOOSE))
 
     def _couple(self, entries: list[Entry], literals: Iterable[ast.Constant]) -> None:
         for literal in literals:
@@ -158,20 +158,18 @@ def _alternatives(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-def _integers(node: ast.AST) -> Iterator[ast.Constant]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Constant) and (integer(inner) or 0) >= 2:
-            yield inner
-
-
-def _sizes(function: ast.AST) -> Iterator[ast.Constant]:
-    """Integers that something is divided or multiplied by."""
-    for node in ast.walk(function):
+def _sizes(where: ast.AST, smallest: int) -> Iterator[ast.Constant]:
+    """Integers that something is divided or multiplied by; what is divided is no block's size."""
+    for node in ast.walk(where):
         operands: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Mult):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
+            operands = [node.right]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             operands = [node.left, node.right]
-        elif isinstance(node, ast.Call) and last_name(node) in ("cdiv", "range"):
-            operands = node.args
+        elif isinstance(node, ast.Call) and last_name(node) == "cdiv":
+            operands = node.args[1:]
+        elif isinstance(node, ast.Call) and last_name(node) == "range":
+            operands = node.args[2:]
         for operand in operands:
-            if isinstance(operand, ast.Constant) and (integer(operand) or 0) >= _SMALLEST_LOOSE:
+            if isinstance(operand, ast.Constant) and (integer(operand) or 0) >= smallest:
                 yield operand

@@ -66,6 +66,9 @@ class Tuner:
             search.know(values, _known_score(evaluation))
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
+    def close(self) -> None:
+        """Nothing is under way."""
+
     def _locate(self, request: Request) -> tuple[str, Space, Values]:
         """The structure of the parent, the source to write values into, the parent's values."""
         parent = request.parent.candidate

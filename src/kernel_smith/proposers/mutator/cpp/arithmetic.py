@@ -9,9 +9,9 @@ from tree_sitter import Node
 from kernel_smith.proposers.mutator.cpp.dependence import dependences
 from kernel_smith.proposers.mutator.cpp.loops import (
     Loop,
-    function_name,
     identifiers,
     innermost,
+    named_functions,
     places,
     pragma_before,
 )
@@ -22,10 +22,10 @@ from kernel_smith.proposers.mutator.edit import Site, Splice
 _CONDITIONAL = {"if_statement", "conditional_expression", "switch_statement", "while_statement"}
 
 
-def ahead_of(text: CppText, loop: Loop, line: str) -> Splice | None:
+def ahead_of(text: CppText, loop: Loop, line: str) -> tuple[Splice, ...]:
     """A statement before a loop, if there is room for one."""
     if loop.node.parent is None or loop.node.parent.type != "compound_statement":
-        return None
+        return ()
     return text.before(pragma_before(loop) or loop.node, line)
 
 
@@ -75,15 +75,15 @@ def _inverted(
         name = f"{divisor}_inverse"
         line = ahead_of(text, loop, f"const {type_name} {name} = {one} / {divisor};")
     else:
-        name, line = f"({one} / {divisor})", Splice(0, 0, "")
-    if line is None or name in text.text:
+        name, line = f"({one} / {divisor})", ()
+    if name in text.text or (right.type == "identifier" and not line):
         return None
     changes = []
     for node in nodes:
         operator, by = node.child_by_field_name("operator"), node.child_by_field_name("right")
         assert operator is not None and by is not None
         changes += [replaced(operator, text.of(operator).replace("/", "*")), replaced(by, name)]
-    return (line, *changes)
+    return (*line, *changes)
 
 
 @cpp_edit("hoist-loads", "Load what stays the same once before an innermost loop.")
@@ -99,9 +99,9 @@ def hoist_loads(text: CppText) -> Iterator[Site]:
             name = f"{identifiers(expression.partition('[')[0]).pop()}_kept_{number}"
             lines.append(f"const auto {name} = {expression};")
             changes += [replaced(node, name) for node in nodes]
-        ahead = ahead_of(text, loop, f"\n{text.indent(loop.node)}".join(lines)) if lines else None
-        if ahead is not None and "_kept_" not in text.of(loop.function):
-            yield Site(place, (ahead, *changes))
+        ahead = ahead_of(text, loop, f"\n{text.indent(loop.node)}".join(lines)) if lines else ()
+        if ahead and "_kept_" not in text.of(loop.function):
+            yield Site(place, (*ahead, *changes))
 
 
 def _invariant_loads(text: CppText, loop: Loop) -> Iterator[Node]:
@@ -142,7 +142,7 @@ def _is_conditional(node: Node, loop: Loop) -> bool:
     "tells whether too much.",
 )
 def single_precision(text: CppText) -> Iterator[Site]:
-    for function in text.functions():
+    for place, function in named_functions(text):
         body = function.child_by_field_name("body")
         if body is None:
             continue
@@ -156,11 +156,11 @@ def single_precision(text: CppText) -> Iterator[Site]:
         literals = [n for n in walk(body) if n.type == "number_literal" and _is_double(text.of(n))]
         splices = [replaced(node, "float") for node in places_of_type]
         splices += [replaced(node, f"{text.of(node)}f") for node in literals]
-        yield Site(function_name(text, function), tuple(splices), "everything")
+        yield Site(place, tuple(splices), "everything")
         accumulators = [n for n in places_of_type if _is_accumulator(text, n)]
         if accumulators and len(accumulators) < len(places_of_type):
             only = tuple(replaced(node, "float") for node in accumulators)
-            yield Site(function_name(text, function), only, "accumulators")
+            yield Site(place, only, "accumulators")
 
 
 def _is_double(literal: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from kernel_smith.proposers.mutator.cpp.loops import function_name
+from kernel_smith.proposers.mutator.cpp.loops import named_functions
 from kernel_smith.proposers.mutator.cpp.names import Names
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, walk
 from kernel_smith.proposers.mutator.edit import Site, Splice
@@ -58,7 +58,7 @@ static inline float vector_tanh(float x) {
 
 @cpp_edit("restrict-parameters", "Promise that the pointers of a function do not overlap.")
 def restrict(text: CppText) -> Iterator[Site]:
-    for function in text.functions():
+    for place, function in named_functions(text):
         stars = [
             star
             for node in walk(function)
@@ -67,7 +67,7 @@ def restrict(text: CppText) -> Iterator[Site]:
         ]
         if len(stars) > 1:
             splices = tuple(Splice(s.end_byte, s.end_byte, " __restrict__") for s in stars)
-            yield Site(function_name(text, function), splices)
+            yield Site(place, splices)
 
 
 def _stars(text: CppText, parameter: Node) -> Iterator[Node]:
@@ -92,7 +92,7 @@ def byte_flags(text: CppText) -> Iterator[Site]:
 def vector_exponential(text: CppText) -> Iterator[Site]:
     if "vector_exp" in text.text:
         return
-    for function in text.functions():
+    for place, function in named_functions(text):
         names = Names(text, function)
         for real in ("float", "double"):
             splices = []
@@ -109,7 +109,7 @@ def vector_exponential(text: CppText) -> Iterator[Site]:
                 helpers = VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "")
                 at = _first_function(text)
                 yield Site(
-                    function_name(text, function),
+                    place,
                     (Splice(at, at, helpers + "\n"), *splices),
                     choice,
                 )

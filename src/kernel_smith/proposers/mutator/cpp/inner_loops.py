@@ -48,7 +48,7 @@ def simd(text: CppText) -> Iterator[Site]:
         reductions = dependences(loop)
         if reductions is not None:
             line = f"#pragma omp simd{reduction_clauses(reductions)}"
-            yield Site(place, (text.before(loop.node, line),))
+            yield Site(place, text.before(loop.node, line))
 
 
 @cpp_edit("unroll-loop", "Unroll an innermost loop.")
@@ -56,7 +56,7 @@ def unroll(text: CppText) -> Iterator[Site]:
     for place, loop in bare_innermost(text):
         for factor in (4, 8):
             line = f"#pragma GCC unroll {factor}"
-            yield Site(place, (text.before(loop.node, line),), f"by {factor}")
+            yield Site(place, text.before(loop.node, line), f"by {factor}")
 
 
 @cpp_edit("split-accumulator", "Add up in several variables side by side, so that none waits.")

@@ -111,6 +111,15 @@ def identifiers(expression: str) -> set[str]:
     return {word for word in cleaned.split() if not word[0].isdigit()}
 
 
+def named_functions(text: CppText) -> Iterator[tuple[str, Node]]:
+    """The functions with names that tell overloads apart."""
+    seen: dict[str, int] = {}
+    for function in text.functions():
+        name = function_name(text, function)
+        seen[name] = seen.get(name, 0) + 1
+        yield (f"{name} no. {seen[name]}" if seen[name] > 1 else name), function
+
+
 def function_name(text: CppText, function: Node) -> str:
     for node in walk(function):
         if node.type == "function_declarator":

@@ -42,11 +42,16 @@ class CppText:
         line = self.data[: node.start_byte].decode().rpartition("\n")[2]
         return line[: len(line) - len(line.lstrip())]
 
-    def before(self, node: Node, line: str) -> Splice:
-        """A line of its own ahead of a statement."""
+    def before(self, node: Node, line: str) -> tuple[Splice, ...]:
+        """A line of its own ahead of a statement, in braces where only one statement may stand."""
         ahead = self.data[: node.start_byte].decode().rpartition("\n")[2]
         newline = "\n" + self.indent(node) if ahead.strip() else ""
-        return Splice(node.start_byte, node.start_byte, f"{newline}{line}\n{self.indent(node)}")
+        alone = node.parent is not None and node.parent.type != "compound_statement"
+        start = f"{{\n{self.indent(node)}" if alone else newline
+        text = f"{start}{line}\n{self.indent(node)}"
+        first = Splice(node.start_byte, node.start_byte, text)
+        last = Splice(node.end_byte, node.end_byte, f"\n{self.indent(node)}}}")
+        return (first, last) if alone else (first,)
 
     def include(self, header: str) -> list[Splice]:
         """What makes sure that a header is included."""

@@ -53,7 +53,7 @@ def parallelise(text: CppText) -> Iterator[Site]:
         if reductions is None or runs_in_threads(loop) or pragma_before(loop):
             continue
         line = f"#pragma omp parallel for{reduction_clauses(reductions)}"
-        yield Site(place, (text.before(loop.node, line),))
+        yield Site(place, text.before(loop.node, line))
 
 
 @cpp_edit("collapse-loops", "Share the iterations of two nested loops among threads as one range.")
@@ -65,7 +65,7 @@ def collapse(text: CppText) -> Iterator[Site]:
         pragma = pragma_before(loop)
         if pragma is None and not runs_in_threads(loop) and pragma_before(inner) is None:
             line = "#pragma omp parallel for collapse(2)"
-            yield Site(place, (text.before(loop.node, line),))
+            yield Site(place, text.before(loop.node, line))
         elif pragma is not None and text.of(pragma).strip() == "#pragma omp parallel for":
             yield Site(place, (_appended(text, pragma, " collapse(2)"),))
 
@@ -97,7 +97,7 @@ def private_buffer(text: CppText) -> Iterator[Site]:
         after = loops(parse(splice(text.text, changed)))
         if len(after) == len(numbered) and independent(after[position]):
             pragma = text.before(loop.node, "#pragma omp parallel for")
-            yield Site(place, (*changed, pragma))
+            yield Site(place, (*changed, *pragma))
 
 
 def _buffers(text: CppText, loop: Loop) -> Iterator[Node]:

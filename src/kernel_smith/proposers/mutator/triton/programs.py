@@ -96,19 +96,21 @@ def swap_grid_axes(text: TritonText) -> Iterator[Site]:
 )
 def persistent(text: TritonText) -> Iterator[Site]:
     for programs in (264, 1056):
-        loop = "range(tl.program_id(0), all_programs, tl.num_programs(0))"
-        yield from _looped(text, loop, f"min({{0}}, {programs})", f"{programs} programs")
+        count = "tl.cdiv(all_programs - tl.program_id(0), tl.num_programs(0))"
+        program = "tl.program_id(0) + step * tl.num_programs(0)"
+        size = f"min({{0}}, {programs})"
+        yield from _looped(text, count, program, size, f"{programs} programs")
 
 
 @triton_edit("rows-per-program", "Let each program do several neighbouring pieces of work.")
 def rows_per_program(text: TritonText) -> Iterator[Site]:
-    for count in (2, 4, 8):
-        first = f"tl.program_id(0) * {count}"
-        loop = f"range({first}, tl.minimum({first} + {count}, all_programs))"
-        yield from _looped(text, loop, f"-(-({{0}}) // {count})", f"{count} pieces")
+    for most in (2, 4, 8):
+        count = f"tl.minimum({most}, all_programs - tl.program_id(0) * {most})"
+        program = f"tl.program_id(0) * {most} + step"
+        yield from _looped(text, count, program, f"-(-({{0}}) // {most})", f"{most} pieces")
 
 
-def _looped(text: TritonText, loop: str, size: str, choice: str) -> Iterator[Site]:
+def _looped(text: TritonText, count: str, program: str, size: str, choice: str) -> Iterator[Site]:
     """A loop around the body of kernels with a grid of one axis, and the launches to fit."""
     for kernel in text.kernels:
         launches = text.launches(kernel.name)
@@ -117,7 +119,8 @@ def _looped(text: TritonText, loop: str, size: str, choice: str) -> Iterator[Sit
         grids = [grid(launch) for launch in launches]
         if any(sizes is None or len(sizes) != 1 for sizes in grids):
             continue
-        changes = _in_loop(text, kernel, loop)
+        head = (f"for step in range(0, {count}):", f"    program = {program}")
+        changes = _in_loop(text, kernel, head)
         for launch, sizes in zip(launches, grids, strict=True):
             assert sizes is not None
             whole = text.of(sizes[0])
@@ -133,7 +136,8 @@ def _can_loop(kernel: ast.FunctionDef) -> bool:
         return False
     if given.defaults or given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs:
         return False
-    names = {argument.arg for argument in given.args} | {"all_programs"}
+    added = {"all_programs", "program", "step"}
+    names = {argument.arg for argument in given.args} | added
     for node in ast.walk(kernel):
         stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         if stored and isinstance(node, ast.Name) and node.id in names:
@@ -142,23 +146,19 @@ def _can_loop(kernel: ast.FunctionDef) -> bool:
             return False
         if isinstance(node, ast.Constant) and node.lineno != node.end_lineno:
             return False
-    first = kernel.body[0]
-    alone = first.lineno > kernel.lineno
-    return (
-        alone
-        and not calls(kernel, "num_programs")
-        and "all_programs" not in {argument.arg for argument in given.args}
-    )
+    alone = kernel.body[0].lineno > kernel.lineno
+    taken = added & {argument.arg for argument in given.args}
+    return alone and not taken and not calls(kernel, "num_programs")
 
 
-def _in_loop(text: TritonText, kernel: ast.FunctionDef, loop: str) -> list[Splice]:
+def _in_loop(text: TritonText, kernel: ast.FunctionDef, head: tuple[str, str]) -> list[Splice]:
     first, last = kernel.body[0], kernel.body[-1]
     indent = " " * first.col_offset
-    head = f"{indent}for program in {loop}:\n"
+    ahead = "".join(f"{indent}{line}\n" for line in head)
     changes = []
     for line in range(first.lineno, (last.end_lineno or last.lineno) + 1):
         at = text.line_start(line)
-        changes.append(Splice(at, at, (head if line == first.lineno else "") + "    "))
+        changes.append(Splice(at, at, (ahead if line == first.lineno else "") + "    "))
     changes += [text.replaced(call, "program") for call in calls(kernel, "program_id")]
     parameter = kernel.args.args[-1]
     at = text.line_start(parameter.end_lineno or parameter.lineno) + (parameter.end_col_offset or 0)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from kernel_smith.proposers.mutator.edit import Edit, Site, Splice, splice
 
@@ -33,10 +35,18 @@ class TritonText:
         return self.line_start(node.end_lineno) + node.end_col_offset
 
     def line_start(self, line: int) -> int:
-        return sum(map(len, self.text.encode().splitlines(keepends=True)[: line - 1]))
+        return self._line_starts[line - 1]
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *accumulate(map(len, self._data.splitlines(keepends=True)))]
+
+    @cached_property
+    def _data(self) -> bytes:
+        return self.text.encode()
 
     def of(self, node: ast.expr | ast.stmt) -> str:
-        return self.text.encode()[self.start(node) : self.end(node)].decode()
+        return self._data[self.start(node) : self.end(node)].decode()
 
     def replaced(self, node: ast.expr | ast.stmt, text: str) -> Splice:
         return Splice(self.start(node), self.end(node), text)
@@ -44,7 +54,7 @@ class TritonText:
     def keyword(self, call: ast.Call, text: str) -> Splice:
         """One more argument at the end of a call."""
         end = self.end(call) - 1
-        before = self.text.encode()[self.start(call) : end].decode().rstrip()
+        before = self._data[self.start(call) : end].decode().rstrip()
         at = self.start(call) + len(before.encode())
         comma = "" if before.endswith((",", "(")) else ","
         return Splice(at, at, f"{comma} {text}" if comma else f" {text}")
