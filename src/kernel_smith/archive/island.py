@@ -71,13 +71,13 @@ class Island:
             leaving = admission.displaced if admission.kept else measured
         if leaving:
             self._forget(leaving)
-        pass
+        self._rank()
 
     def remove(self, key: str) -> None:
         member = self._members[key]
         self._leave_cell(member)
         self._forget(member)
-        pass
+        self._rank()
 
     def _cell(self, key: CellKey) -> Cell:
         return self._cells.setdefault(key, Cell(self._elites_per_cell))

@@ -97,7 +97,6 @@ class RunState:
             case Remeasured():
                 self._remeasured(event)
             case Migrated():
-                # Not `migrate`: an earlier migrant may have displaced this one at home.
                 self.archive.add(self.evaluated[event.candidate], event.target)
             case RunEnded():
                 self.ended = event.why

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from kernel_smith.proposers.mutator.cpp.loops import named_functions
+from kernel_smith.proposers.mutator.cpp.dependence import dependences
+from kernel_smith.proposers.mutator.cpp.loops import (
+    innermost,
+    loops,
+    named_functions,
+    pragma_before,
+)
 from kernel_smith.proposers.mutator.cpp.names import Names
-from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, walk
+from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, inside, replaced, walk
+from kernel_smith.proposers.mutator.cpp.threads import reduction_clauses
 from kernel_smith.proposers.mutator.edit import Site, Splice
 
 # Within two units in the last place of the right answer, without a branch. The constant that is
@@ -87,37 +94,50 @@ def byte_flags(text: CppText) -> Iterator[Site]:
 
 @cpp_edit(
     "vector-exponential",
-    "Compute exponentials and hyperbolic tangents by polynomials that fit vector instructions.",
+    "Compute the exponentials and hyperbolic tangents of a loop in vectors, by polynomials.",
 )
 def vector_exponential(text: CppText) -> Iterator[Site]:
     if "vector_exp" in text.text:
         return
     for place, function in named_functions(text):
-        names = Names(text, function)
-        for real in ("float", "double"):
-            splices = []
-            for call, name, argument in _exponentials(text, function):
-                type_name = names.type_of(argument)
-                if type_name == "float" or type_name == real:
-                    value = text.of(argument)
-                    value = f"static_cast<float>({value})" if type_name == "double" else value
-                    splices.append(replaced(call, f"vector_{name}({value})"))
-            if splices and (
-                real == "float" or any("static_cast<float>(" in s.text for s in splices)
-            ):
-                choice = "also in double precision" if real == "double" else ""
-                helpers = VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "")
-                at = _first_function(text)
-                yield Site(
-                    place,
-                    (Splice(at, at, helpers + "\n"), *splices),
-                    choice,
-                )
+        in_float = _in_vectors(text, function, ("float",))
+        in_both = _in_vectors(text, function, ("float", "double"))
+        if in_float:
+            yield Site(place, (_helpers(text, function), *in_float))
+        if len(in_both) > len(in_float):
+            choice = "also in double precision"
+            yield Site(place, (_helpers(text, function), *in_both), choice)
 
 
-def _exponentials(text: CppText, function: Node) -> Iterator[tuple[Node, str, Node]]:
+def _helpers(text: CppText, function: Node) -> Splice:
+    at = _first_function(text)
+    return Splice(at, at, VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "") + "\n")
+
+
+def _in_vectors(text: CppText, function: Node, types: tuple[str, ...]) -> list[Splice]:
+    """The calls in loops that vector instructions can run, and a pragma for each such loop."""
+    names = Names(text, function)
+    splices: list[Splice] = []
+    for loop in loops(text):
+        reductions = dependences(loop) if inside(loop.node, function) and innermost(loop) else None
+        if reductions is None:
+            continue
+        changed = []
+        for call, name, argument in _exponentials(text, loop.body):
+            type_name = names.type_of(argument)
+            if type_name in types:
+                value = text.of(argument)
+                value = f"static_cast<float>({value})" if type_name == "double" else value
+                changed.append(replaced(call, f"vector_{name}({value})"))
+        if changed and pragma_before(loop) is None:
+            splices += text.before(loop.node, f"#pragma omp simd{reduction_clauses(reductions)}")
+        splices += changed
+    return splices
+
+
+def _exponentials(text: CppText, body: Node) -> Iterator[tuple[Node, str, Node]]:
     """Calls of `exp` and `tanh` with their argument, without another such call inside."""
-    for node in walk(function):
+    for node in walk(body):
         called, arguments = (node.child_by_field_name(n) for n in ("function", "arguments"))
         if node.type != "call_expression" or called is None or arguments is None:
             continue

@@ -83,13 +83,15 @@ def _split(
         first = "0" if operator == "+" else name
         parts = ", ".join(f"{name}_{k} = {first}" for k in range(1, factor))
         lines.append(f"    {types[name]} {parts};")
-    lines.append(f"    {loop.type} {v} = {loop.start};")
-    lines.append(f"    for (; {v} + {factor - 1} < {loop.end}; {v} += {factor}) {{")
+    whole, first, end = f"{v}_whole", f"({loop.start})", f"({loop.end})"
+    count = f"({end} - {first}) / {factor} * {factor}"
+    lines.append(f"    const {loop.type} {whole} = {first} + {count};")
+    lines.append(f"    {loop.header(end=whole, step=str(factor))} {{")
     lines.append(f"        {text.of(loop.body)}")
     for k in range(1, factor):
         body = renamed(text, loop, {v: f"{v}_{k}"} | {name: f"{name}_{k}" for name in reductions})
         lines.append(f"        {{ const {loop.type} {v}_{k} = {v} + {k}; {body} }}")
-    lines += ["    }", f"    for (; {v} < {loop.end}; ++{v}) {text.of(loop.body)}"]
+    lines += ["    }", f"    {loop.header(start=whole)} {text.of(loop.body)}"]
     for name, operator in reductions.items():
         for k in range(1, factor):
             part = f"{name}_{k}"

@@ -74,8 +74,12 @@ class _Plan:
 
     def __init__(self, text: CppText, loop: Loop, inner: Loop, names: list[Declared]) -> None:
         self.text, self.loop, self.inner = text, loop, inner
-        self.repeated = [d for d in names if _is_cheap(d)]
-        self.kept = [d for d in names if not _is_cheap(d)]
+        self.repeated: list[Declared] = []
+        self.kept: list[Declared] = []
+        for declared in names:
+            value = identifiers(text.of(declared.value)) if declared.value else set()
+            again = _is_cheap(declared) and not value & {d.name for d in self.kept}
+            (self.repeated if again else self.kept).append(declared)
 
     def written(self, lanes: int) -> str:
         loop, pad = self.loop, self.text.indent(self.loop.node)
@@ -86,9 +90,7 @@ class _Plan:
         lines = [f"{loop.header(variable=block, step=str(lanes))} {{"]
         lines.append(f"    if ({block} + {lanes} <= {loop.end}) {{")
         for declared in self.kept:
-            star = "*" if declared.kind == "pointer" else ""
-            const = "const " if declared.kind == "pointer" and declared.constant else ""
-            lines.append(f"        {const}{declared.type}{star} {declared.name}_lanes[{lanes}];")
+            lines.append(f"        {declared.type} {declared.name}_lanes[{lanes}];")
         lines += self._for_lanes(before, lanes)
         lines.append(f"        {self.inner.header()} {{")
         lines += [f"    {line}" for line in self._for_lanes([self.inner.body], lanes)]
@@ -145,6 +147,8 @@ def _plan(text: CppText, loop: Loop) -> _Plan | None:
         return None
     shadowed = {d.name for d in names.declared_in(inner.node)} & varying
     plan = _Plan(text, loop, inner, own)
+    if any(d.type not in _KEPT or d.kind != "plain" for d in plan.kept):
+        return None
     return plan if not shadowed and (own or len(loop.statements) > 1) else None
 
 
@@ -170,9 +174,7 @@ def _is_cheap(declared: Declared) -> bool:
 def _can_keep(text: CppText, declared: Declared, loop: Loop) -> bool:
     alone = len(declared.node.children_by_field_name("declarator")) == 1
     direct = declared.node.parent is not None and declared.node.parent.id == loop.body.id
-    if not alone or not direct or "&" in text.of(declared.node).partition("=")[0]:
-        return False
-    return _is_cheap(declared) or (declared.kind == "plain" and declared.type in _KEPT)
+    return alone and direct and "&" not in text.of(declared.node).partition("=")[0]
 
 
 _KEPT = {"float", "double", "int", "int32_t", "int64_t", "Element", "T", "scalar_t"}

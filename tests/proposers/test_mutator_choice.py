@@ -1,0 +1,178 @@
+"""What the mutator proposes: nothing twice, the same again from the same history, what paid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.mutator import EDITS, Edit, Mutator, Site
+from kernel_smith.proposers.mutator.cpp.text import cpp_texts
+from kernel_smith.proposers.mutator.edit import Splice, splice
+from kernel_smith.records import Candidate, Evaluation, Proposal, Request, Stage, Task
+from kernel_smith.records.evaluation import (
+    Accuracy,
+    BaselineSpeedup,
+    BaselineTiming,
+    Distribution,
+    Environment,
+    Interval,
+    Timing,
+    WorkloadTiming,
+)
+from kernel_smith.records.step import Elite
+
+SOURCE = '''
+from kernel_smith.inline import cpp
+
+SOURCE = r"""
+#include <cstdint>
+
+extern "C" void f(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+        float sum = 0.0f;
+        for (int64_t c = 0; c < columns; ++c) sum += x[r * columns + c] * w[c];
+        y[r] = sum;
+    }
+}
+"""
+
+kernels = cpp(SOURCE)
+'''
+
+
+def evaluated(candidate: Candidate, speedup: float) -> Evaluation:
+    interval = Interval(value=speedup, low=speedup, high=speedup)
+    spread = Distribution(p50=1.0, p99=1.0)
+    row = BaselineTiming(baseline="eager", speedup=interval, seconds=spread)
+    workload = WorkloadTiming(
+        workload="default", weight=1, candidate=spread, baselines=(row,), rounds=1, calls=1
+    )
+    whole = BaselineSpeedup(baseline="eager", speedup=interval)
+    place = dict.fromkeys(Environment.model_fields, "x")
+    return Evaluation(
+        task="t",
+        task_hash="t",
+        candidate_hash=candidate.content_hash,
+        backend=candidate.backend,
+        stage=Stage.OK,
+        accuracy=Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1.0),
+        timing=Timing(speedups=(whole,), workloads=(workload,), cores=(0,)),
+        environment=Environment(**place),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+def request(source: str = SOURCE, backend: str = "cpp", seed: int = 0) -> Request:
+    candidate = Candidate(source=source, backend=backend)
+    parent = Elite(candidate=candidate, evaluation=evaluated(candidate, 1.0))
+    return Request(task=Task(name="t", source=""), parent=parent, seed=seed)
+
+
+def proposals(mutator: Mutator, count: int, learn: float | None = None) -> list[Proposal]:
+    made = []
+    for number in range(count):
+        made.append(mutator.propose(request(seed=number)))
+        if learn is not None:
+            mutator.learn(made[-1], evaluated(made[-1].candidate, learn))
+    return made
+
+
+def test_a_proposal_names_its_edits_and_its_parent() -> None:
+    proposal = Mutator(1).propose(request())
+    assert proposal.proposer == "mutator"
+    assert proposal.parents == (request().parent.candidate.content_hash,)
+    assert len(proposal.details["edits"]) == len(proposal.details["sites"]) >= 1
+    assert all(name in proposal.summary for name in proposal.details["edits"])
+    assert set(proposal.details["edits"]) <= {edit.name for edit in EDITS}
+    assert proposal.candidate.source != SOURCE
+    assert len(cpp_texts(proposal.candidate.source)) == 1
+
+
+def test_no_change_is_proposed_twice() -> None:
+    made = proposals(Mutator(2), 40)
+    assert len({proposal.summary for proposal in made}) == 40
+
+
+def test_some_proposals_chain_two_edits() -> None:
+    counts = Counter(len(proposal.details["edits"]) for proposal in proposals(Mutator(3), 30))
+    assert set(counts) == {1, 2}
+
+
+def test_the_same_history_leads_to_the_same_proposals() -> None:
+    first, second = (proposals(Mutator(4), 15, learn=1.1) for _ in range(2))
+    assert first == second
+    assert proposals(Mutator(5), 15, learn=1.1) != first
+
+
+def test_a_resumed_mutator_continues_where_it_was() -> None:
+    whole = Mutator(6)
+    past = proposals(whole, 10, learn=1.1)
+    resumed = Mutator(6)
+    for proposal in past:
+        resumed.learn(proposal, evaluated(proposal.candidate, 1.1))
+    assert resumed.propose(request(seed=99)) == whole.propose(request(seed=99))
+
+
+def test_threads_do_not_get_the_same_change() -> None:
+    mutator = Mutator(7)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda number: mutator.propose(request(seed=number)), range(32)))
+    assert len({proposal.summary for proposal in made}) == 32
+
+
+def appending(name: str) -> Edit:
+    """An edit with any number of sites that appends a comment."""
+
+    def find(source: str) -> list[Site]:
+        end = len(source.encode())
+        text = [f"# {name} {number}\n" for number in range(200)]
+        return [Site(f"line {n}", (Splice(end, end, t),)) for n, t in enumerate(text)]
+
+    return Edit(name, ("cpp",), f"Append {name}.", find, lambda s, site: splice(s, site.splices))
+
+
+def test_edits_that_paid_are_preferred() -> None:
+    mutator = Mutator(8, edits=[appending("good"), appending("bad")])
+    chosen: Counter[str] = Counter()
+    for number in range(60):
+        proposal = mutator.propose(request(seed=number))
+        names = proposal.details["edits"]
+        mutator.learn(proposal, evaluated(proposal.candidate, 2.0 if names == ["good"] else 0.5))
+        chosen.update(names)
+    assert chosen["good"] > 2 * chosen["bad"]
+
+
+def test_nothing_is_proposed_once_everything_was_tried() -> None:
+    one = Edit(
+        "one", ("cpp",), "Once.", lambda s: _once(s), lambda s, site: splice(s, site.splices)
+    )
+    mutator = Mutator(9, edits=[one])
+    assert mutator.propose(request()).candidate.source == SOURCE + "# once\n"
+    with pytest.raises(NothingToPropose):
+        mutator.propose(request())
+
+
+def _once(source: str) -> list[Site]:
+    end = len(source.encode())
+    return [] if "# once" in source else [Site("end", (Splice(end, end, "# once\n"),))]
+
+
+@pytest.mark.parametrize("source", ["", "def (", "x = 1\n"])
+@pytest.mark.parametrize("backend", ["cpp", "triton"])
+def test_a_program_without_kernels_offers_nothing(source: str, backend: str) -> None:
+    with pytest.raises(NothingToPropose):
+        Mutator(0).propose(request(source, backend))
+
+
+def test_chains_of_proposals_stay_readable() -> None:
+    mutator, source = Mutator(10), SOURCE
+    for number in range(30):
+        try:
+            source = mutator.propose(request(source, seed=number)).candidate.source
+        except NothingToPropose:
+            source = mutator.propose(request(seed=number)).candidate.source
+        assert len(cpp_texts(source)) == 1
