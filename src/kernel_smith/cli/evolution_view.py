@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernel_smith.cli.output import errors
+from kernel_smith.cli.runs_text import sparkline
 from kernel_smith.evolution.loop import Audience
 from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
@@ -26,8 +27,6 @@ from kernel_smith.records import (
 )
 from kernel_smith.records.prose import describe_speedup
 
-_BARS = "▁▂▃▄▅▆▇█"
-_CURVE_WIDTH = 40
 _LATEST = 8
 _FUNNEL = ("proposed", "compiled", "correct", "honest", "faster")
 
@@ -95,20 +94,12 @@ def _what(state: RunState, number: int) -> str:
 
 def curve(state: RunState) -> str:
     """The best speedup so far, from the first step to the last."""
-    if not state.curve:
-        return ""
+    by_step, best = dict(state.curve), 0.0
     values = []
-    best = 0.0
-    by_step = dict(state.curve)
     for step in range(state.last_step + 1):
         best = by_step.get(step, best)
         values.append(best)
-    stride = max(1, -(-len(values) // _CURVE_WIDTH))
-    shown = values[::stride]
-    top = max(shown) or 1.0
-    return "".join(
-        _BARS[min(int(value / top * (len(_BARS) - 1)), len(_BARS) - 1)] for value in shown
-    )
+    return sparkline(values) if values else ""
 
 
 def describe_best(best: Elite | None) -> str:
