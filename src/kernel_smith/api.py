@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.evolution.crew import first_programs, proposers_of
+from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
@@ -50,21 +50,22 @@ def optimize(
     found = find_task(task) if isinstance(task, str) else task
     config = find_preset(preset, backend)
     update = {"budget": budget or config.budget, "evaluations_in_flight": lanes}
+    config = config.model_copy(update=update)
     texts = list(starts) or [
         Path(path).read_text(encoding="utf-8")
         for name, path in found.starts.items()
         if name == backend
     ]
     first = [Candidate(backend=backend, source=text, name="start.py") for text in texts]
-    openers = first_programs(found, backend, first, with_seed=True)
+    config = begin_with(config, found, first, with_seed=True)
     with (
         Store.open(store or default_path(), create=True) as book,
-        Run.start(book, found, config.model_copy(update=update)) as run,
+        Run.start(book, found, config) as run,
         LocalPool(lanes) as engine,
         proposers_of(config) as proposers,
     ):
         loop = run.evolve(proposers, engine, lambda event, _: on_event(event))
-        why = loop.run(openers)
+        why = loop.run(first_programs(run.state))
         best = run.state.best
         if best is None:
             raise BadInput(

@@ -35,6 +35,12 @@ class MissingPrerequisite(UserError):
     exit_code = 3
 
 
+class Interrupted(UserError):
+    """Somebody stopped a run. Nothing is lost; the hint is how to go on."""
+
+    exit_code = 130
+
+
 class InternalError(Exception):
     """The evaluator itself failed, repeatedly, for a reason that is not the candidate's."""
 

@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernel_smith.proposers.mutator import EDITS
 from kernel_smith.proposers.mutator.cpp.text import cpp_texts
@@ -38,3 +40,13 @@ def test_edits_apply_to_every_honest_program(backend: str) -> None:
                 assert len(cpp_texts(changed)) == count, (path.name, edit.name, str(site))
                 applied.add(edit.name)
     assert applied == {edit.name for edit in EDITS if backend in edit.backends}
+
+
+@settings(max_examples=25)
+@given(st.sampled_from(PROGRAMS["cpp"]), st.randoms(use_true_random=False))
+def test_edits_bear_programs_with_lines_missing(path: Path, rng: random.Random) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = "".join(line for line in lines if rng.random() > 0.02)
+    for edit in EDITS:
+        for site in edit.sites(kept)[:2]:
+            assert edit.apply(kept, site) != kept

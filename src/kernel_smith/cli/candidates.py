@@ -1,7 +1,8 @@
-"""Reading a candidate's file, for every command that takes one."""
+"""Reading and writing a candidate's file, for every command that takes or makes one."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from kernel_smith.errors import BadInput
@@ -20,3 +21,22 @@ def read_candidate(path: Path, backend: str) -> Candidate:
         what = f"{path}: {len(source)} characters, {expected} of at most {MAX_SOURCE}"
         raise BadInput(what, hint=hint)
     return Candidate(backend=backend, source=source, name=path.name)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse at once what would fail after all of the work."""
+    if path.is_dir():
+        raise _unwritable(path, "Is a directory")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise _unwritable(path, "its folder is missing, or permission is")
+
+
+def write_candidate(path: Path, source: str) -> None:
+    try:
+        path.write_text(source, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+
+
+def _unwritable(path: Path, why: str) -> BadInput:
+    return BadInput(f"{path}: cannot be written ({why})", hint="choose a file with -o FILE")

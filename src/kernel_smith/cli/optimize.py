@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shlex
 import signal
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
-from kernel_smith.cli.candidates import read_candidate
-from kernel_smith.cli.output import console, print_json, print_next
-from kernel_smith.errors import BadInput
+from kernel_smith.cli.candidates import check_writable, read_candidate, write_candidate
+from kernel_smith.cli.output import command_of, console, print_next
+from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Budget, RunConfig, Task
 
 if TYPE_CHECKING:
-    from kernel_smith.evolution.loop import Loop, Opener
+    from kernel_smith.evolution.loop import Loop
     from kernel_smith.evolution.run import Run
 
 _NEGATIVE = 1
@@ -61,13 +63,16 @@ def optimize(
 
     Exits with 0 if the best kernel is faster than PyTorch beyond doubt, 1 if not.
     """
-    from kernel_smith.evolution.crew import first_programs
+    from kernel_smith.evaluation.backends import find_backend
+    from kernel_smith.evolution.crew import begin_with
     from kernel_smith.evolution.presets import find_preset
     from kernel_smith.evolution.run import Run
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
 
     found = find_task(task)
+    find_backend(backend)
+    check_writable(output or _default_output(found))
     settings = _model_settings(model, models)
     config = find_preset("model" if settings and preset == "embedded" else preset, backend)
     config = _adjust(config, proposer, lanes, seed, settings)
@@ -77,12 +82,12 @@ def optimize(
     config = config.model_copy(update={"budget": _budget(config.budget, limits)})
     starts = [read_candidate(path, backend) for path in start or _own_start(found, backend)]
     wanted = proposer is None or "seed" in proposer
-    openers = first_programs(found, backend, starts, with_seed=wanted)
+    config = begin_with(config, found, starts, with_seed=wanted)
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
     ):
-        _evolve(run, openers, output, as_json=json, quiet=quiet)
+        _evolve(run, store, output, as_json=json, quiet=quiet)
 
 
 def resume(
@@ -96,8 +101,10 @@ def resume(
     json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Go on with a run that was interrupted, or give one more to spend."""
-    from kernel_smith.evolution.crew import first_programs
+    """Go on with a run that was interrupted, or give one more to spend.
+
+    Exits like `optimize`. The run keeps its own copy of the task.
+    """
     from kernel_smith.evolution.run import Run
     from kernel_smith.store import Store, default_path
 
@@ -108,36 +115,50 @@ def resume(
         limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
         config = opened.state.config
         opened.state.config = config.model_copy(update={"budget": _budget(config.budget, limits)})
-        state = opened.state
-        openers: list[Opener] = []
-        if not state.steps:
-            backend = config.backend
-            starts = [read_candidate(path, backend) for path in _own_start(state.task, backend)]
-            openers = first_programs(state.task, backend, starts, with_seed=True)
-        _evolve(opened, openers, output, as_json=json, quiet=quiet)
+        check_writable(output or _default_output(opened.state.task))
+        _evolve(opened, store, output, as_json=json, quiet=quiet)
 
 
 def _evolve(
-    run: Run, openers: list[Opener], output: Path | None, *, as_json: bool, quiet: bool
+    run: Run, store: Path | None, output: Path | None, *, as_json: bool, quiet: bool
 ) -> None:
+    again = command_of("resume", run.state.run, store=store)
+    try:
+        _run_loop(run, as_json=as_json, quiet=quiet)
+    except KeyboardInterrupt:
+        _show_best(run, store, output, as_json=as_json)
+        raise Interrupted("interrupted; every step is kept", hint=f"go on: {again}") from None
+    if not _show_best(run, store, output, as_json=as_json):
+        if not as_json:
+            _explain_nothing(run)
+            print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
+    elif not as_json:
+        print_next(f"{again} --evaluations {_more(run)}", "go on")
+    best = run.state.best
+    raise typer.Exit(0 if best is not None and best.score > 1 else _NEGATIVE)
+
+
+def _run_loop(run: Run, *, as_json: bool, quiet: bool) -> None:
+    """Raises `KeyboardInterrupt` if the run was stopped: what is under way is given up then, and
+    done again when the run is resumed."""
     from kernel_smith.cli.evolution_view import audience
     from kernel_smith.evaluation.engines import LocalPool
-    from kernel_smith.evolution.crew import proposers_of
+    from kernel_smith.evolution.crew import first_programs, proposers_of
 
     config = run.state.config
-    lanes = config.evaluations_in_flight
     with (
         audience(as_json=as_json, quiet=quiet) as watch,
-        LocalPool(lanes) as engine,
+        LocalPool(config.evaluations_in_flight) as engine,
         proposers_of(config, run.state.usage) as proposers,
     ):
         loop = run.evolve(proposers, engine, watch)
         previous = signal.signal(signal.SIGINT, lambda *_: _stop(loop))
         try:
-            loop.run(openers)
+            loop.run(first_programs(run.state), run.state.seconds)
         finally:
             signal.signal(signal.SIGINT, previous)
-    _finish(run, output, as_json=as_json)
+        if loop.stopping:
+            raise KeyboardInterrupt
 
 
 def _stop(loop: Loop) -> None:
@@ -146,22 +167,19 @@ def _stop(loop: Loop) -> None:
     loop.stopping = True
 
 
-def _finish(run: Run, output: Path | None, *, as_json: bool) -> None:
-    """The evidence, the winning kernel on disk, and what to do next."""
+def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bool) -> bool:
+    """The evidence, the winning kernel on disk, and what to do with it; False if there is none."""
     from kernel_smith.records.prose import render
 
     state = run.state
     best = state.best
-    name = state.run
     if best is None:
-        if not as_json:
-            _explain_nothing(run)
-            print_next(f"kernel-smith runs show {name}", "what was tried")
-        raise typer.Exit(_NEGATIVE)
-    path = output or Path(f"{state.task.name}_best.py")
-    path.write_text(best.candidate.source, encoding="utf-8")
+        return False
+    path = output or _default_output(state.task)
+    write_candidate(path, best.candidate.source)
     if as_json:
-        print_json({"run": name, "best": str(path), "score": best.score})
+        # One line, like the events before it.
+        print(dumps({"run": state.run, "best": str(path), "score": best.score}), flush=True)
     else:
         console.print(render(best.evaluation), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
@@ -171,9 +189,12 @@ def _finish(run: Run, output: Path | None, *, as_json: bool) -> None:
             f"{again}{state.config.backend} --fresh --baseline eager --baseline compile",
             "judge it again, against torch.compile, too",
         )
-        print_next(f"kernel-smith runs lineage {name}", "how it came about")
-        print_next(f"kernel-smith resume {name} --evaluations {_more(run)}", "go on")
-    raise typer.Exit(0 if best.score > 1 else _NEGATIVE)
+        print_next(command_of("runs", "lineage", state.run, store=store), "how it came about")
+    return True
+
+
+def _default_output(task: Task) -> Path:
+    return Path(f"{task.name}_best.py")
 
 
 def _explain_nothing(run: Run) -> None:
@@ -242,7 +263,14 @@ def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
     if given:
         # One who names a limit does not want to be stopped by another that nobody mentioned.
         budget = Budget(plateau=None if "evaluations" in given else budget.plateau)
-    return budget.model_copy(update=given)
+    try:
+        return Budget.model_validate({**budget.model_dump(), **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(
+            f"a limit of {first['input']} {first['loc'][0]}: {first['msg']}",
+            hint="leave out the option where nothing is to be limited",
+        ) from None
 
 
 def _own_start(task: Task, backend: str) -> list[Path]:

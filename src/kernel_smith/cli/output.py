@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -30,6 +32,12 @@ def print_error(what: str, hint: str | None = None) -> None:
 def print_next(command: str, why: str) -> None:
     """The command that usually follows."""
     console.print(f"[dim]next:[/] {escape(command)}  [dim]# {escape(why)}[/]")
+
+
+def command_of(*words: str, store: Path | None) -> str:
+    """A command about a run, with the store that this one was given."""
+    where = ["--store", str(store)] if store else []
+    return shlex.join(["kernel-smith", *words, *where])
 
 
 @contextlib.contextmanager

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kernel_smith.cli.candidates import read_candidate
-from kernel_smith.cli.output import console, print_json, print_next, progress
-from kernel_smith.errors import BadInput
+from kernel_smith.cli.candidates import read_candidate, write_candidate
+from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
+from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Request
 
 _NEGATIVE = 1
@@ -38,7 +37,8 @@ def ask(
     if state.best is None:
         raise BadInput(
             f"run {state.run} has no program to improve yet",
-            hint=f"kernel-smith tell {state.run} --candidate FILE adds the first",
+            hint=command_of("tell", state.run, "--candidate", "FILE", store=store)
+            + " adds the first",
         )
     rng = random.Random()
     parent = state.best if best else state.archive.sample_parent(0, rng)
@@ -54,11 +54,11 @@ def ask(
         print_json(request.model_dump(mode="json"))
         return
     path = output or Path(f"{state.task.name}_parent.py")
-    path.write_text(parent.candidate.source, encoding="utf-8")
+    write_candidate(path, parent.candidate.source)
     _print(request, path)
     identity = parent.candidate.content_hash[:12]
-    command = ["kernel-smith", "tell", state.run, "--candidate", "FILE", "--parent", identity]
-    print_next(shlex.join(command), "with your version of it")
+    answer = ("tell", state.run, "--candidate", "FILE", "--parent", identity)
+    print_next(command_of(*answer, store=store), "with your version of it")
 
 
 def _print(request: Request, path: Path) -> None:
@@ -99,7 +99,7 @@ def tell(
 
     with (
         Store.open(store or default_path()) as book,
-        Run.resume(book, book.find_run(run)) as opened,
+        Run.open(book, book.find_run(run)) as opened,
     ):
         state = opened.state
         proposed = read_candidate(candidate, state.config.backend)
@@ -107,7 +107,14 @@ def tell(
         before = state.best
         with progress(quiet) as report, LocalPool(1) as engine:
             report(f"judging {candidate}")
-            number = opened.tell(proposed, engine, origin, summary)
+            try:
+                number = opened.tell(proposed, engine, origin, summary)
+            except KeyboardInterrupt:
+                again = command_of("resume", state.run, store=store)
+                raise Interrupted(
+                    "interrupted: the program is kept, and not judged yet",
+                    hint=f"judge it, and go on with the run: {again}",
+                ) from None
         evaluation = state.steps[number].evaluation
         assert evaluation is not None
         if json:
@@ -116,7 +123,7 @@ def tell(
             console.print(render(evaluation), markup=False)
             if state.best is not before:
                 console.print("This is the best of the run so far.", style="bold")
-            print_next(f"kernel-smith ask {state.run}", "what to improve next")
+            print_next(command_of("ask", state.run, store=store), "what to improve next")
     raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
 
 

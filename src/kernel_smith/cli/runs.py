@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernel_smith.cli.output import console, print_json, print_next
+from kernel_smith.cli.output import command_of, console, print_json, print_next
 from kernel_smith.errors import BadInput
 from kernel_smith.store import History, RunSummary, StepFacts, Store
 
@@ -38,9 +38,9 @@ def list_runs(json: Json = False, store: StoreFile = None) -> None:
     _print_summaries(summaries)
     newest = summaries[0]
     if newest.state == "interrupted":
-        print_next(_command("resume", newest.id, store=store), "it was interrupted")
+        print_next(command_of("resume", newest.id, store=store), "it was interrupted")
     else:
-        print_next(_command("runs", "show", newest.id, store=store), "the newest in full")
+        print_next(command_of("runs", "show", newest.id, store=store), "the newest in full")
 
 
 @app.command("show")
@@ -57,12 +57,12 @@ def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
     for line in runs_text.describe(history):
         console.print(line, markup=False)
     if state == "interrupted":
-        print_next(_command("resume", history.run, store=store), "it was interrupted")
+        print_next(command_of("resume", history.run, store=store), "it was interrupted")
     elif history.best is not None:
-        print_next(_command("runs", "best", history.run, store=store), "write the winning kernel")
+        print_next(command_of("runs", "best", history.run, store=store), "write the winning kernel")
     else:
         export = ("runs", "export", history.run, "-o", f"{history.run}.jsonl")
-        print_next(_command(*export, store=store), "every step, with its reason")
+        print_next(command_of(*export, store=store), "every step, with its reason")
 
 
 @app.command("best")
@@ -113,7 +113,7 @@ def diff(
         return
     for line in lines or ["the two are the same program"]:
         console.print(line, style=_COLOURS.get(line[:1], ""), markup=False)
-    lineage = _command("runs", "lineage", history.run, str(new.step), store=store)
+    lineage = command_of("runs", "lineage", history.run, str(new.step), store=store)
     print_next(lineage, "how it came to be")
 
 
@@ -138,9 +138,9 @@ def lineage(
     _print_lineage(path, gains)
     if len(path) > 1:
         pair = [str(facts.step) for facts in path[-2:]]
-        print_next(_command("runs", "diff", history.run, *pair, store=store), "the last change")
+        print_next(command_of("runs", "diff", history.run, *pair, store=store), "the last change")
     else:
-        print_next(_command("runs", "show", history.run, store=store), "the whole run")
+        print_next(command_of("runs", "show", history.run, store=store), "the whole run")
 
 
 @app.command("export")
@@ -164,7 +164,7 @@ def export(
         print_json({"run": name, "path": str(output), "steps": count})
         return
     console.print(f"{output}: {count} steps of {name}", markup=False)
-    print_next(_command("runs", "show", name, store=store), "the same run in short")
+    print_next(command_of("runs", "show", name, store=store), "the same run in short")
 
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -279,8 +279,3 @@ def _print_columns(rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         console.print("  ".join(cells).rstrip(), markup=False)
-
-
-def _command(*words: str, store: Path | None) -> str:
-    where = ["--store", str(store)] if store else []
-    return shlex.join(["kernel-smith", *words, *where])

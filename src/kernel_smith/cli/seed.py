@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kernel_smith.cli.candidates import write_candidate
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.seed import Seed, make_seed
@@ -39,12 +40,7 @@ def seed(
     with progress(quiet) as report:
         made = make_seed(found, device, workload, report)
     path = output or Path(f"{found.name}_seed_{made.backend}.py")
-    try:
-        path.write_text(made.source, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
-        ) from None
+    write_candidate(path, made.source)
     if json:
         print_json({"path": str(path), **made.model_dump(mode="json")})
         return

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evolution.loop import Opener
+from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task, Usage
+
+_START, _SEED = "start", "seed"
 
 
 @contextlib.contextmanager
@@ -40,28 +43,41 @@ def _make(name: str, config: RunConfig, spent: Usage | None) -> Proposer:
     raise BadInput(f"no proposer is called {name!r}", hint="choose tuner, mutator or model")
 
 
-def first_programs(
-    task: Task, backend: str, starts: Sequence[Candidate], *, with_seed: bool
-) -> list[Opener]:
-    """The programs that are there, and what the framework's compiler makes of the task."""
+def begin_with(
+    config: RunConfig, task: Task, starts: Sequence[Candidate], *, with_seed: bool
+) -> RunConfig:
+    """Keep in the configuration what a run begins with: the programs that are there, and what the
+    framework's compiler makes of the task. So a run that is resumed knows it, too."""
+    if not starts and not with_seed:
+        raise BadInput(
+            f"task {task.name} has no starting kernel for backend {config.backend}",
+            hint="name a program to start from: --start FILE, or let the compiler: --proposer seed",
+        )
+    programs = [candidate.model_dump(mode="json") for candidate in starts]
+    settings = config.settings | {_START: {"programs": programs}, _SEED: {"wanted": with_seed}}
+    return config.model_copy(update={"settings": settings})
+
+
+def first_programs(state: RunState) -> list[Opener]:
+    """What the run is to begin with and has not begun with yet."""
 
     def opening(candidate: Candidate) -> Callable[[], Proposal]:
         summary = f"the program that the run starts from: {candidate.name}"
-        return lambda: Proposal(candidate=candidate, proposer="start", summary=summary)
+        return lambda: Proposal(candidate=candidate, proposer=_START, summary=summary)
 
     def compile_seed() -> Proposal:
         from kernel_smith.proposers.seed import make_seed
 
-        made = make_seed(task, "cuda" if backend == "triton" else "cpu")
+        made = make_seed(state.task, "cuda" if state.config.backend == "triton" else "cpu")
         summary = f"what torch.compile makes of it: {made.kernels} kernels"
-        return Proposal(candidate=made.candidate, proposer="seed", summary=summary)
+        return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
 
-    openers: list[Opener] = [("start", opening(candidate)) for candidate in starts]
-    if with_seed:
-        openers.append(("seed", compile_seed))
-    if not openers:
-        raise BadInput(
-            f"task {task.name} has no starting kernel for backend {backend}",
-            hint="name a program to start from: --start FILE, or let the compiler: --proposer seed",
-        )
+    settings = state.config.settings
+    starts = [Candidate.model_validate(each) for each in settings[_START]["programs"]]
+    openers: list[Opener] = [
+        (_START, opening(candidate)) for candidate in starts if not state.is_known(candidate)
+    ]
+    done = state.by_proposer[_SEED] + state.dropped[_SEED]
+    if settings[_SEED]["wanted"] and not done:
+        openers.append((_SEED, compile_seed))
     return openers

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -138,6 +138,8 @@ class Loop:
         busy = bool(self._evaluating or self._asked or self._ready)
         if self.state.best is None and not busy:
             return "no program to start from was accepted"
+        if not self.state.bandit.names and not busy:
+            return "nobody was asked for more than the first programs"
         if self._fruitless >= _FRUITLESS and not busy:
             return "no proposer has anything new to try"
         return reason_to_stop(self.state, seconds)
@@ -151,7 +153,7 @@ class Loop:
             and len(self._asked) + len(self._ready) + len(self._evaluating) < room
             and self._fruitless < _FRUITLESS
         ):
-            name = self.state.bandit.choose()
+            name = self.state.bandit.choose(self._available())
             if name is None:
                 return
             island = self._next_island()
@@ -159,6 +161,13 @@ class Loop:
             request = self._request(parent, island)
             future = threads.submit(self._proposers[name].propose, request)
             self._asked[future] = _Asked(name, parent, island)
+
+    def _available(self) -> dict[str, bool]:
+        """One proposer that takes its time must not keep all others waiting."""
+        names = self.state.bandit.names
+        most = self.state.config.proposals_in_flight - (len(names) > 1)
+        asked = Counter(asked.proposer for asked in self._asked.values())
+        return {name: asked[name] < max(most, 1) for name in names}
 
     def _request(self, parent: Elite, island: int) -> Request:
         count = self.state.config.exemplars

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evolution.loop import Audience, Engine, Loop
-from kernel_smith.evolution.state import RunState
+from kernel_smith.evolution.state import OUTSIDE, RunState
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import (
     Candidate,
@@ -48,10 +48,16 @@ class Run:
     @contextlib.contextmanager
     def resume(cls, store: Store, name: str) -> Iterator[Run]:
         """What was proposed and not finished is in `state.in_flight()`."""
-        with store.lock(name):
-            run = cls(store, fold(store, name))
-            run.append(RunResumed(at=datetime.now(UTC)))
+        with cls.open(store, name) as run:
+            run._emit(RunResumed(at=datetime.now(UTC)))
             yield run
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, store: Store, name: str) -> Iterator[Run]:
+        """For a single step from outside: a run that had ended has ended still."""
+        with store.lock(name):
+            yield cls(store, fold(store, name))
 
     def append(self, event: Event) -> None:
         self.store.append(self.state.run, event)
@@ -80,9 +86,7 @@ class Run:
             )
         number, now = self.state.last_step + 1, datetime.now(UTC)
         parents = (parent,) if parent else ()
-        proposal = Proposal(
-            candidate=candidate, proposer="outside", parents=parents, summary=summary
-        )
+        proposal = Proposal(candidate=candidate, proposer=OUTSIDE, parents=parents, summary=summary)
         self._emit(StepProposed(step=number, island=0, proposal=proposal, at=now))
         begin = time.monotonic()
         evaluation = engine.submit(self.state.task, candidate, self.state.config.options).result()

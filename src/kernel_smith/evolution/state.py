@@ -19,6 +19,7 @@ from kernel_smith.records import (
     Remeasured,
     RunConfig,
     RunEnded,
+    RunResumed,
     RunStarted,
     Stage,
     StepDropped,
@@ -29,6 +30,8 @@ from kernel_smith.records import (
     score,
 )
 
+OUTSIDE = "outside"
+"""The proposer of what somebody tells a run."""
 _FAILURES_SHOWN = 3
 _LONGEST_MESSAGE = 600
 
@@ -65,17 +68,22 @@ class RunState:
     funnel: Counter[str] = field(default_factory=Counter)
     by_proposer: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
+    dropped: Counter[str] = field(default_factory=Counter)
     device_seconds: float = 0.0
+    seconds: float = 0.0
     curve: list[tuple[int, float]] = field(default_factory=list)
     since_best: int = 0
     last_step: int = -1
     ended: str | None = None
+    _latest: datetime = field(init=False)
 
     @classmethod
     def begin(cls, event: RunStarted) -> RunState:
         archive = Archive(ArchiveConfig.of(event.config), event.config.seed)
         bandit = Bandit(event.config.proposers)
-        return cls(event.run, event.task, event.config, event.at, archive, bandit)
+        state = cls(event.run, event.task, event.config, event.at, archive, bandit)
+        state._latest = event.at
+        return state
 
     @property
     def best(self) -> Elite | None:
@@ -83,6 +91,7 @@ class RunState:
 
     def apply(self, event: Event) -> Step | None:
         """Take one event in; the step that it belongs to, if any."""
+        self._count_time(event)
         match event:
             case StepProposed():
                 return self._proposed(event)
@@ -91,6 +100,7 @@ class RunState:
             case StepDropped():
                 self.last_step = max(self.last_step, event.step)
                 self.funnel["dropped"] += 1
+                self.dropped[event.proposer] += 1
                 if event.conversation is not None:
                     self.usage += event.conversation.usage
                 self.bandit.reward(event.proposer, 0.0)
@@ -103,6 +113,13 @@ class RunState:
             case _:
                 self.ended = None
         return None
+
+    def _count_time(self, event: Event) -> None:
+        """Only what passes while somebody works on the run, not the pauses in between."""
+        outside = isinstance(event, StepProposed) and event.proposal.proposer == OUTSIDE
+        if not outside and not isinstance(event, RunResumed):
+            self.seconds += max(0.0, (event.at - self._latest).total_seconds())
+        self._latest = event.at
 
     def is_known(self, candidate: Candidate) -> bool:
         """Was this program, or one that differs in looks alone, proposed before?"""

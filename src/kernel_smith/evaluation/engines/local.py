@@ -38,6 +38,7 @@ class LocalEngine:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._folder = ""
+        self._abandoned = False
 
     def evaluate(
         self,
@@ -95,6 +96,8 @@ class LocalEngine:
             except WireError as error:
                 failure = error
                 self._stop()
+                if self._abandoned:
+                    break
         raise InternalError(f"the judge's process died {_ATTEMPTS} times in a row") from failure
 
     def _ensure_judge(self) -> Channel:
@@ -132,6 +135,12 @@ class LocalEngine:
 
     def close(self) -> None:
         self._stop()
+
+    def abandon(self) -> None:
+        """Have another thread's question fail now, instead of waiting for its answer."""
+        self._abandoned = True
+        if (process := self._process) is not None:
+            process.kill()
 
     def __enter__(self) -> Self:
         return self

@@ -105,4 +105,8 @@ class LocalPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            # Whoever leaves in a hurry need not wait for answers that nobody will read.
+            for engine in self._engines:
+                engine.abandon()
         self.close()

@@ -15,6 +15,7 @@ from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
 from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSession
 from kernel_smith.evaluation.judge.device.spares import Spares
+from kernel_smith.evaluation.judge.host_session import HostSession
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.session import Progress, Session
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
@@ -73,7 +74,7 @@ class Judge:
         rest = (task, candidate, options, progress)
         on_device = find_backend(candidate.backend).gpu and presence.is_usable()
         if not on_device or options.interpret:
-            return Session(self.nursery, self.place, self.bench, *rest)
+            return HostSession(self.nursery, self.place, self.bench, *rest)
         place = self.place.for_device()
         if self._spares is None:
             self._spares = Spares(self.nursery, place)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,35 +19,22 @@ from typing import Any
 
 import torch
 
-from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.backends import find_backend
-from kernel_smith.evaluation.judge.bench import COMPILED, Bench
+from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import ChildFailed
-from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.correctness import (
     Checked,
-    TimedVerifier,
     answers_right,
     check_workload,
 )
-from kernel_smith.evaluation.judge.environment import describe_machine, store_bytes_per_second
-from kernel_smith.evaluation.judge.evidence import Profile
-from kernel_smith.evaluation.judge.integrity import (
-    check_library_time,
-    check_physics,
-    check_processor_use,
-)
-from kernel_smith.evaluation.judge.interpreting import interpretable_part
-from kernel_smith.evaluation.judge.lane import exclusive
+from kernel_smith.evaluation.judge.environment import describe_machine
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
-from kernel_smith.evaluation.judge.outcome import Outcome, side_by_side, summarise
+from kernel_smith.evaluation.judge.outcome import Outcome, summarise
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
-from kernel_smith.evaluation.judge.workshop import Maker, Workshop
-from kernel_smith.evaluation.sandbox.confine import installation_of
+from kernel_smith.evaluation.judge.workshop import Maker
 from kernel_smith.evaluation.screen import screen
-from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import (
     MEANINGS,
     Accuracy,
@@ -75,10 +63,11 @@ _NO_FETCHING = (
 Progress = Callable[[str], None]
 
 
-class Session:
-    """The state of one evaluation. Kernels for a GPU are interpreted here."""
+class Session(ABC):
+    """The state of one evaluation. Subclasses know where it runs: see `HostSession`."""
 
-    on_device = False
+    interpreted = False
+    """Are kernels interpreted on the CPU, for correctness alone?"""
 
     def __init__(
         self,
@@ -95,9 +84,7 @@ class Session:
         self._make_ready = make_ready
         self._backend = find_backend(candidate.backend)
         self._notes: list[str] = []
-        self._asked = task
-        self._interpreted = self._backend.gpu and not self.on_device
-        self._task = self._small_part(task) if self._interpreted else task
+        self._asked = self._task = task
         self._candidate = candidate
         self._options = options
         self._progress = progress
@@ -141,32 +128,9 @@ class Session:
         )
         self._seconds["compiler alone"] = workshop.compiling_seconds
         accuracy = _worst_accuracy(list(checked.values()))
-        if self._interpreted:
+        if self.interpreted:
             return self._record(reason=None, accuracy=accuracy, interpreted=True)
         return self._time(bench, candidate, checked, accuracy)
-
-    def _time(
-        self,
-        bench: Bench,
-        candidate: Participant,
-        checked: dict[str, Checked],
-        accuracy: Accuracy,
-    ) -> Evaluation:
-        workshop = self._workshop
-        assert workshop is not None
-        profile = Profile(candidate, str(workshop.armed), own_build=self._options.allow_build)
-        with exclusive(self._place.timed), self._step("timing"):
-            measurements = self._measure(bench, candidate, checked, profile)
-            with self._explaining(loading=False):
-                kernels = profile.kernels()
-        if candidate.not_sampled:
-            self._notes.append(f"no time shares by module: {candidate.not_sampled}")
-        baselines = self._options.baselines
-        outcomes = {
-            name: side_by_side(measurement, CANDIDATE, baselines)
-            for name, measurement in measurements.items()
-        }
-        return self._record_timing(outcomes, accuracy=accuracy, kernels=kernels)
 
     def _record_timing(self, outcomes: Mapping[str, Outcome], **fields: Any) -> Evaluation:
         timing, reason = summarise(self._task, outcomes, self._options, self._place)
@@ -176,18 +140,31 @@ class Session:
             message = f"the interval is +-{half:.1%} wide"
         return self._record(reason=reason, message=message, timing=timing, **fields)
 
+    @abstractmethod
     def _check_options(self) -> None:
-        if "graph" in self._options.baselines:
-            raise BadInput(
-                "baseline graph: CUDA graphs need a GPU", hint="choose eager or compile instead"
-            )
+        """Raise `BadInput` where options do not fit the place."""
 
-    def _small_part(self, task: Task) -> Task:
-        part = interpretable_part(task)
-        left_out = [w.name for w in task.workloads if w not in part.workloads]
-        if left_out:
-            self._notes.append(f"too large for the interpreter: {', '.join(left_out)}")
-        return part
+    @abstractmethod
+    def _maker(self, tree: ast.Module) -> Maker:
+        """Who compiles for this candidate."""
+
+    @abstractmethod
+    def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
+        """Start a process for the candidate, which can read `objects`. Does not wait for it."""
+
+    @abstractmethod
+    def _load(self, participant: Participant) -> None:
+        """Have the candidate imported."""
+
+    @abstractmethod
+    def _time(
+        self,
+        bench: Bench,
+        candidate: Participant,
+        checked: dict[str, Checked],
+        accuracy: Accuracy,
+    ) -> Evaluation:
+        """Time a candidate that passed all other gates, and write down the evidence."""
 
     def _screen(self) -> ast.Module:
         findings = screen(self._candidate.source, self._candidate.name)
@@ -203,37 +180,6 @@ class Session:
         self._workshop = workshop
         self._armed = self._launch(workshop.armed, workshop.provide)
         workshop.build_ahead()
-
-    def _maker(self, tree: ast.Module) -> Maker:
-        limits = self._options.limits
-        return Workshop(self._candidate, tree, self._backend, self._nursery, self._place, limits)
-
-    def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
-        child = self._nursery.start(
-            self._place,
-            self._options.limits,
-            readable=(objects, *self._compiler_files()),
-            allow_exec=self._options.allow_build,
-            shared_bytes=_SHARED_BYTES,
-        )
-        child.provide = provide
-        return Participant(CANDIDATE, child, self._options.limits)
-
-    def _compiler_files(self) -> tuple[Path, ...]:
-        if not self._options.allow_build:
-            return ()
-        return installation_of(find_toolchain("cpp").compiler)
-
-    def _load(self, participant: Participant) -> None:
-        candidate, threads = self._candidate, len(self._place.timed)
-        participant.load(
-            candidate.source,
-            candidate.name,
-            "ModelNew",
-            threads,
-            interpreted=self._interpreted,
-            disarmed=participant is self._disarmed,
-        )
 
     def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
         checked = {}
@@ -265,7 +211,7 @@ class Session:
         """
         workshop = self._workshop
         assert workshop is not None
-        if not workshop.has_kernels and not self._interpreted:
+        if not workshop.has_kernels and not self.interpreted:
             self._accept_own_build()
             return
         if not workshop.can_disarm:
@@ -298,66 +244,6 @@ class Session:
         self._notes.append(
             "kernels were built by the candidate's own process: whether they matter was not tested"
         )
-
-    def _measure(
-        self,
-        bench: Bench,
-        candidate: Participant,
-        checked: dict[str, Checked],
-        profile: Profile,
-    ) -> dict[str, Measurement]:
-        measurements = {}
-        for workload in self._task.workloads:
-            self._progress(f"timing {workload.name}")
-            sets = bench.prepare(workload).stock.timing_sets()
-            measurements[workload.name] = self._measure_workload(
-                bench, candidate, workload, sets, checked[workload.name].seconds_per_call
-            )
-            with self._explaining(loading=False):
-                sampled = profile.sample(sets)
-            if not self._task.library_calls:
-                check_library_time(sampled.shares, sampled.seconds_per_call)
-        return measurements
-
-    def _measure_workload(
-        self,
-        bench: Bench,
-        candidate: Participant,
-        workload: Workload,
-        sets: Iterator[InputSet],
-        seconds: float,
-    ) -> Measurement:
-        prepared = bench.prepare(workload)
-        length = batch_length(prepared.seconds, seconds, prepared.capacity)
-        with self._explaining(loading=False):
-            bench.enter(candidate, workload, length)
-        if COMPILED.keys() & set(self._options.baselines):
-            self._progress(f"timing {workload.name}: torch.compile")
-        baselines = bench.baselines(workload, self._options, length)
-        verifier = TimedVerifier(
-            candidate,
-            baselines[0],
-            prepared.stock,
-            prepared.described,
-            lambda inputs: self._ask_fresh_process(bench, workload, inputs),
-        )
-        with self._explaining(loading=False):
-            measurement = measure(
-                candidate,
-                baselines,
-                sets,
-                length,
-                self._options.sampling,
-                verifier,
-                verifier.surprise,
-            )
-        mine = measurement.samples[CANDIDATE]
-        theirs = measurement.samples[baselines[0].name]
-        cores = len(self._place.timed)
-        check_processor_use(mine.windows, theirs.windows, cores)
-        fastest = sorted(mine.seconds)[len(mine.seconds) // 2]
-        check_physics(fastest, prepared.output_bytes, cores * store_bytes_per_second())
-        return measurement
 
     def _ask_fresh_process(
         self, bench: Bench, workload: Workload, inputs: InputSet

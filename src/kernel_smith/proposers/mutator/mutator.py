@@ -2,7 +2,7 @@
 
 Edits that made candidates faster are tried more often: each has a score, the share of its
 proposals that paid, and the next one is drawn from what the scores leave open (Thompson sampling).
-After a few edits were seen, a proposal may chain two of them.
+Some proposals chain two edits, since one may make room for the other.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator.edit import Edit, Site
 from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.records import Candidate, Evaluation, Proposal, Request
-from kernel_smith.records.candidate import MAX_SOURCE
 from kernel_smith.records.step import score
+
+Sites = dict[str, list[Site]]
+"""Sites by the name of their edit."""
 
 _CHAIN_SHARE = 0.3
 _ATTEMPTS = 20
+# Edits that split loops make a text longer, and more of the same does not make it faster.
+_MOST_CHARACTERS = 24_000
 
 
 @dataclass
@@ -76,34 +80,28 @@ class Mutator:
         self, parent: Candidate, tried: set[str], rng: random.Random
     ) -> tuple[Candidate, list[tuple[Edit, Site]]] | None:
         """A change that was not tried yet; None if the one that was drawn leads nowhere."""
-        open_sites = _sites(self._edits, parent.backend, parent.source)
-        fresh = {
-            name: [site for site in sites if _signature([(name, site)]) not in tried]
-            for name, sites in open_sites.items()
-        }
-        fresh = {name: sites for name, sites in fresh.items() if sites}
+        sites = self._sites(parent)
+        fresh = _untried(sites, tried)
         chain = not fresh or rng.random() < _CHAIN_SHARE
-        steps = [self._draw(fresh if not chain and fresh else open_sites, rng)]
-        if steps[0] is None:
-            return None
-        candidate = _applied(parent, *steps[0])
-        if chain:
-            second = self._draw(_sites(self._edits, candidate.backend, candidate.source), rng)
-            if second is None:
+        candidate, steps = parent, []
+        for number in range(2 if chain else 1):
+            open_sites = self._sites(candidate) if number else sites if chain else fresh
+            if not open_sites:
                 return None
-            steps.append(second)
-            candidate = _applied(candidate, *second)
-        done = [step for step in steps if step is not None]
-        key = _signature([(edit.name, site) for edit, site in done])
-        if key in tried or len(candidate.source) > MAX_SOURCE or candidate.source == parent.source:
-            tried.add(key)
-            return None
+            edit, site = self._draw(open_sites, rng)
+            candidate = _applied(candidate, edit, site)
+            steps.append((edit, site))
+        key = _signature([(edit.name, site) for edit, site in steps])
+        most = max(_MOST_CHARACTERS, len(parent.source))
+        fits = len(candidate.source) <= most and candidate.source != parent.source
+        is_new = key not in tried
         tried.add(key)
-        return candidate, done
+        return (candidate, steps) if fits and is_new else None
 
-    def _draw(self, sites: dict[str, list[Site]], rng: random.Random) -> tuple[Edit, Site] | None:
-        if not sites:
-            return None
+    def _sites(self, candidate: Candidate) -> Sites:
+        return _all_sites(self._edits, candidate.backend, candidate.source)
+
+    def _draw(self, sites: Sites, rng: random.Random) -> tuple[Edit, Site]:
         promise = {}
         for name in sorted(sites):
             record = self._records[name]
@@ -131,10 +129,25 @@ class Mutator:
 
 
 @lru_cache(maxsize=32)
-def _sites(edits: tuple[Edit, ...], backend: str, source: str) -> dict[str, list[Site]]:
-    """By the name of the edit, the sites that a candidate offers. Not to be changed."""
-    found = {edit.name: edit.sites(source) for edit in edits if backend in edit.backends}
+def _all_sites(edits: tuple[Edit, ...], backend: str, source: str) -> Sites:
+    """The sites that a candidate offers. Not to be changed."""
+    found = {edit.name: _found(edit, source) for edit in edits if backend in edit.backends}
     return {name: sites for name, sites in found.items() if sites}
+
+
+def _found(edit: Edit, source: str) -> list[Site]:
+    try:
+        return edit.sites(source)
+    except RecursionError:  # a text that is nested beyond reason
+        return []
+
+
+def _untried(sites: Sites, tried: set[str]) -> Sites:
+    fresh = {
+        name: [site for site in own if _signature([(name, site)]) not in tried]
+        for name, own in sites.items()
+    }
+    return {name: own for name, own in fresh.items() if own}
 
 
 def _applied(candidate: Candidate, edit: Edit, site: Site) -> Candidate:

@@ -71,8 +71,6 @@ class DeviceFull(Interrupted):
 
 
 class DeviceSession(Session):
-    on_device = True
-
     def __init__(self, spares: Spares, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._spares = spares

@@ -57,11 +57,11 @@ def _resolve_name(names: Names, node: Node, loop: Loop, starts: bool, depth: int
 
 
 def parse_expression(expression: str) -> tuple[CppText, Node]:
+    """An expression by itself; what cannot be read as one stays a text without terms."""
     text = parse(f"auto value = {expression};")
-    value = next(n for n in walk(text.root) if n.type == "init_declarator")
-    found = value.child_by_field_name("value")
-    assert found is not None
-    return text, found
+    declared = next((n for n in walk(text.root) if n.type == "init_declarator"), None)
+    value = declared.child_by_field_name("value") if declared else None
+    return text, value or text.root
 
 
 def terms(node: Node) -> list[Node]:

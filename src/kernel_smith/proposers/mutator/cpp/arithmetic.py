@@ -15,7 +15,7 @@ from kernel_smith.proposers.mutator.cpp.loops import (
     places,
     pragma_before,
 )
-from kernel_smith.proposers.mutator.cpp.names import Names, addressed, is_real, targets
+from kernel_smith.proposers.mutator.cpp.names import Names, addressed, is_real, names_of, targets
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, inside, replaced, walk
 from kernel_smith.proposers.mutator.edit import Site, Splice
 
@@ -31,7 +31,7 @@ def ahead_of(text: CppText, loop: Loop, line: str) -> tuple[Splice, ...]:
 
 def changing(text: CppText, loop: Loop) -> set[str]:
     """The names that a loop declares or assigns."""
-    names = Names(text, loop.function)
+    names = names_of(text, loop.function)
     own = {d.name for d in names.declared_in(loop.node)}
     bases = [t.child_by_field_name("argument") or t for t in targets(loop.body)]
     return own.union(*(identifiers(text.of(base)) for base in bases))
@@ -45,7 +45,7 @@ def reciprocal(text: CppText) -> Iterator[Site]:
     for place, loop in places(text):
         if not innermost(loop):
             continue
-        names, fixed = Names(text, loop.function), changing(text, loop)
+        names, fixed = names_of(text, loop.function), changing(text, loop)
         divisions: dict[str, list[Node]] = {}
         for node in walk(loop.body):
             right = node.child_by_field_name("right")
@@ -158,7 +158,9 @@ def single_precision(text: CppText) -> Iterator[Site]:
         splices += [replaced(node, f"{text.of(node)}f") for node in literals]
         yield Site(place, tuple(splices), "everything")
         accumulators = [n for n in places_of_type if _is_accumulator(text, n)]
-        if accumulators and len(accumulators) < len(places_of_type):
+        # Library functions such as std::max want two arguments of one type.
+        strict = "std::max(" in text.of(body) or "std::min(" in text.of(body)
+        if accumulators and len(accumulators) < len(places_of_type) and not strict:
             only = tuple(replaced(node, "float") for node in accumulators)
             yield Site(place, only, "accumulators")
 

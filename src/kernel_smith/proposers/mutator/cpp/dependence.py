@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from kernel_smith.proposers.mutator.cpp.addresses import key_of, parse_expression, resolve, words
 from kernel_smith.proposers.mutator.cpp.loops import Loop
-from kernel_smith.proposers.mutator.cpp.names import Names, addressed, targets
+from kernel_smith.proposers.mutator.cpp.names import Names, addressed, names_of, targets
 from kernel_smith.proposers.mutator.cpp.text import CppText, inside, walk
 
 _FORBIDDEN = {
@@ -33,7 +33,7 @@ _HARMLESS_METHODS = {"data", "size", "begin", "end"}
 @lru_cache(maxsize=1024)
 def dependences(loop: Loop) -> dict[str, str] | None:
     """Reduced variables with their operator (`+`, `max`, `min`), or None if the order matters."""
-    names = Names(loop.text, loop.function)
+    names = names_of(loop.text, loop.function)
     if any(node.type in _FORBIDDEN for node in walk(loop.body)) or _breaks(loop):
         return None
     if loop.variable in {loop.text.of(target) for target in targets(loop.body)}:

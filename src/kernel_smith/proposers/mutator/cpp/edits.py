@@ -1,7 +1,12 @@
 """All edits of C++ texts."""
 
 from kernel_smith.proposers.mutator.cpp.arithmetic import hoist_loads, reciprocal, single_precision
-from kernel_smith.proposers.mutator.cpp.functions import byte_flags, restrict, vector_exponential
+from kernel_smith.proposers.mutator.cpp.functions import (
+    byte_flags,
+    quiet_arithmetic,
+    restrict,
+    vector_exponential,
+)
 from kernel_smith.proposers.mutator.cpp.inner_loops import (
     simd,
     specialise,
@@ -36,5 +41,6 @@ CPP_EDITS = (
     single_precision,
     restrict,
     byte_flags,
+    quiet_arithmetic,
     vector_exponential,
 )

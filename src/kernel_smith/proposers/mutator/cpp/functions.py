@@ -13,13 +13,13 @@ from kernel_smith.proposers.mutator.cpp.loops import (
     named_functions,
     pragma_before,
 )
-from kernel_smith.proposers.mutator.cpp.names import Names
+from kernel_smith.proposers.mutator.cpp.names import names_of
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, inside, replaced, walk
 from kernel_smith.proposers.mutator.cpp.threads import reduction_clauses
 from kernel_smith.proposers.mutator.edit import Site, Splice
 
-# Within two units in the last place of the right answer, without a branch. The constant that is
-# added and subtracted rounds to an integer; scaling in two steps reaches subnormal results.
+# Within two units in the last place of the right answer. The constant that is added and subtracted
+# rounds to an integer; scaling in two steps reaches subnormal results.
 VECTOR_EXP = """
 #include <cstdint>
 #include <cstring>
@@ -63,6 +63,19 @@ static inline float vector_tanh(float x) {
 """
 
 
+# Branches on numbers can become selections only if a comparison may be made without need.
+QUIET = '\n#pragma GCC optimize("no-trapping-math", "no-math-errno")'
+
+
+@cpp_edit(
+    "quiet-arithmetic",
+    "Tell the compiler that nobody looks at floating point flags or errno. Results stay the same.",
+)
+def quiet_arithmetic(text: CppText) -> Iterator[Site]:
+    if "trapping-math" not in text.text and text.functions():
+        yield Site("the whole text", (Splice(0, 0, QUIET),))
+
+
 @cpp_edit("restrict-parameters", "Promise that the pointers of a function do not overlap.")
 def restrict(text: CppText) -> Iterator[Site]:
     for place, function in named_functions(text):
@@ -103,20 +116,22 @@ def vector_exponential(text: CppText) -> Iterator[Site]:
         in_float = _in_vectors(text, function, ("float",))
         in_both = _in_vectors(text, function, ("float", "double"))
         if in_float:
-            yield Site(place, (_helpers(text, function), *in_float))
+            yield Site(place, (*_helpers(text, function), *in_float))
         if len(in_both) > len(in_float):
             choice = "also in double precision"
-            yield Site(place, (_helpers(text, function), *in_both), choice)
+            yield Site(place, (*_helpers(text, function), *in_both), choice)
 
 
-def _helpers(text: CppText, function: Node) -> Splice:
+def _helpers(text: CppText, function: Node) -> tuple[Splice, ...]:
     at = _first_function(text)
-    return Splice(at, at, VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "") + "\n")
+    quiet = () if QUIET in text.text else (Splice(0, 0, QUIET),)
+    text_of_helpers = VECTOR_EXP + (VECTOR_TANH if "tanh" in text.of(function) else "")
+    return (*quiet, Splice(at, at, text_of_helpers + "\n"))
 
 
 def _in_vectors(text: CppText, function: Node, types: tuple[str, ...]) -> list[Splice]:
     """The calls in loops that vector instructions can run, and a pragma for each such loop."""
-    names = Names(text, function)
+    names = names_of(text, function)
     splices: list[Splice] = []
     for loop in loops(text):
         reductions = dependences(loop) if inside(loop.node, function) and innermost(loop) else None

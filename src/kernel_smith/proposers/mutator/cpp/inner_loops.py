@@ -9,10 +9,11 @@ from kernel_smith.proposers.mutator.cpp.loops import (
     Loop,
     identifiers,
     innermost,
+    is_leftover,
     places,
     pragma_before,
 )
-from kernel_smith.proposers.mutator.cpp.names import Names, targets
+from kernel_smith.proposers.mutator.cpp.names import names_of, targets
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, rewritten, walk
 from kernel_smith.proposers.mutator.cpp.threads import reduction_clauses
 from kernel_smith.proposers.mutator.edit import Site
@@ -63,9 +64,9 @@ def unroll(text: CppText) -> Iterator[Site]:
 def split_accumulator(text: CppText) -> Iterator[Site]:
     for place, loop in bare_innermost(text):
         reductions = dependences(loop)
-        if not reductions or loop.step != "1" or leaves_early(loop):
+        if not reductions or loop.step != "1" or leaves_early(loop) or is_leftover(loop):
             continue
-        names = Names(text, loop.function)
+        names = names_of(text, loop.function)
         types = {name: names.lookup(name, loop.node) for name in reductions}
         if all(d and d.kind == "plain" and d.type in _NUMBERS for d in types.values()):
             for factor in (2, 4, 8):
@@ -109,6 +110,8 @@ def specialise(text: CppText) -> Iterator[Site]:
     for place, loop in bare_innermost(text):
         fixed = {text.of(target) for target in targets(loop.body)}
         if not loop.end.isidentifier() or loop.start != "0" or identifiers(loop.end) & fixed:
+            continue
+        if is_leftover(loop) or f"if ({loop.end} == " in text.of(loop.function):
             continue
         for counts in (_SMALL, _POWERS):
             body = text.of(loop.body)

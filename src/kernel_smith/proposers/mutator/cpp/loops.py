@@ -100,6 +100,12 @@ def enclosing(loop: Loop) -> list[Loop]:
     ]
 
 
+def is_leftover(loop: Loop) -> bool:
+    """Was the loop written by an edit that splits loops? Splitting it again only adds text."""
+    made = ("_whole", "_block", "_lane", "_tile", "_quotient")
+    return any(word.endswith(made) for word in (loop.variable, loop.start, loop.end))
+
+
 def innermost(loop: Loop) -> bool:
     kinds = {"for_statement", "while_statement", "do_statement", "for_range_loop"}
     return not any(node.type in kinds for node in walk(loop.body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -96,6 +97,11 @@ class Names:
             and f" {name}(" in self.text.of(other).partition("{")[0]
         }
         return returned.pop() if len(returned) == 1 else None
+
+
+@lru_cache(maxsize=256)
+def names_of(text: CppText, function: Node) -> Names:
+    return Names(text, function)
 
 
 def targets(node: Node) -> Iterator[Node]:

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from kernel_smith.proposers.mutator.cpp.dependence import dependences, independent
-from kernel_smith.proposers.mutator.cpp.loops import Loop, identifiers, loops, places, pragma_before
-from kernel_smith.proposers.mutator.cpp.names import Declared, Names
+from kernel_smith.proposers.mutator.cpp.loops import (
+    Loop,
+    identifiers,
+    is_leftover,
+    loops,
+    places,
+    pragma_before,
+)
+from kernel_smith.proposers.mutator.cpp.names import Declared, names_of
 from kernel_smith.proposers.mutator.cpp.text import (
     CppText,
     cpp_edit,
@@ -26,7 +33,7 @@ def free_nests(text: CppText) -> Iterator[tuple[str, Loop, Loop]]:
         inner = loop.perfect_inner()
         if inner is None or dependences(loop) is None or dependences(inner) is None:
             continue
-        if pragma_before(inner) is None:
+        if pragma_before(inner) is None and not is_leftover(inner) and not is_leftover(loop):
             yield f"{place} and {inner.variable}", loop, inner
 
 
@@ -134,11 +141,11 @@ def _plan(text: CppText, loop: Loop) -> _Plan | None:
     if len(below) != 1 or len(all_loops) != 1 or below[0].node.id != all_loops[0].id:
         return None
     inner = below[0]
-    if loop.step != "1" or pragma_before(inner) or not independent(loop):
+    if loop.step != "1" or is_leftover(loop) or pragma_before(inner) or not independent(loop):
         return None
     if any(other.variable == loop.variable for other in _below(loop)) or _continues(loop, inner):
         return None
-    names = Names(text, loop.function)
+    names = names_of(text, loop.function)
     own = [d for d in names.declared_in(loop.body) if not inside(d.node, inner.node)]
     varying = {loop.variable} | {d.name for d in own}
     if identifiers(f"{inner.start} {inner.end}") & varying:

@@ -16,7 +16,7 @@ from kernel_smith.proposers.mutator.cpp.loops import (
     places,
     pragma_before,
 )
-from kernel_smith.proposers.mutator.cpp.names import Names, targets
+from kernel_smith.proposers.mutator.cpp.names import names_of, targets
 from kernel_smith.proposers.mutator.cpp.text import CppText, cpp_edit, replaced, rewritten, walk
 from kernel_smith.proposers.mutator.edit import Site, Splice
 
@@ -40,7 +40,7 @@ def split_by_quotient(text: CppText) -> Iterator[Site]:
 def _divisions(text: CppText, loop: Loop) -> Iterator[tuple[Node, str, str]]:
     """Quotients and remainders of the loop's variable by something that stays the same."""
     fixed = {text.of(target) for target in targets(loop.body)}
-    fixed |= {d.name for d in Names(text, loop.function).declared_in(loop.body)}
+    fixed |= {d.name for d in names_of(text, loop.function).declared_in(loop.body)}
     for node in walk(loop.body):
         parts = [node.child_by_field_name(n) for n in ("left", "operator", "right")]
         if node.type != "binary_expression" or not (parts[0] and parts[1] and parts[2]):
@@ -145,7 +145,7 @@ def _bound(text: CppText, test: Node, around: list[Loop], skips: bool) -> _Bound
     loop, offset = _position(text, parts[0], around)
     if loop is None or operator not in ("<", "<=", ">=", ">"):
         return None
-    changing = {d.name for d in Names(text, loop.function).declared_in(loop.node)}
+    changing = {d.name for d in names_of(text, loop.function).declared_in(loop.node)}
     changing |= {text.of(target) for target in targets(loop.body)}
     if identifiers(right) & changing:
         return None
@@ -162,14 +162,14 @@ def _position(text: CppText, node: Node, around: list[Loop]) -> tuple[Loop | Non
         if text.of(node) == loop.variable:
             return loop, ""
     loop = around[0]
-    declared = Names(text, loop.function).lookup(text.of(node), node)
+    declared = names_of(text, loop.function).lookup(text.of(node), node)
     value = declared.value if declared else None
     if declared is None or value is None or not declared.constant:
         return None, ""
     if declared.node.parent is None or declared.node.parent.id != loop.body.id:
         return None, ""
     added = [t for t in terms(value) if loop.variable in identifiers(text.of(t))]
-    own = {d.name for d in Names(text, loop.function).declared_in(loop.body)}
+    own = {d.name for d in names_of(text, loop.function).declared_in(loop.body)}
     if len(added) != 1 or added[0].type != "identifier" or identifiers(text.of(value)) & own:
         return None, ""
     if _is_subtracted(added[0], value):

@@ -15,7 +15,7 @@ from kernel_smith.proposers.mutator.cpp.loops import (
     places,
     pragma_before,
 )
-from kernel_smith.proposers.mutator.cpp.names import Names
+from kernel_smith.proposers.mutator.cpp.names import names_of
 from kernel_smith.proposers.mutator.cpp.text import (
     CppText,
     cpp_edit,
@@ -102,7 +102,7 @@ def private_buffer(text: CppText) -> Iterator[Site]:
 
 def _buffers(text: CppText, loop: Loop) -> Iterator[Node]:
     """Vectors that are declared ahead of a loop, used in it alone, and written before read."""
-    names = Names(text, loop.function)
+    names = names_of(text, loop.function)
     for declared in names.declared_in(loop.function):
         if not declared.type.startswith("std::vector<") or declared.node.parent is None:
             continue
