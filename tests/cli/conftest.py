@@ -15,8 +15,10 @@ import pytest
 
 from kernel_smith.cli.main import main
 from kernel_smith.evaluation import engines
-from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
+from kernel_smith.evolution import presets
+from kernel_smith.records import Options
 
 PROGRAM = [sys.executable, "-c", "from kernel_smith.cli.main import main; main()"]
 
@@ -78,6 +80,50 @@ def shared_judge(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
             return engine._ask(request, progress)
 
     monkeypatch.setattr(engines, "LocalEngine", Shared)
+
+
+@pytest.fixture
+def quick_runs(engine: LocalEngine, quick: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs ask the judge of the test run, too, and have it measure little: enough to be certain
+    that the programs of `slow` are faster."""
+
+    class Shared(LocalEngine):
+        def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+            return engine._ask(request, progress)
+
+    monkeypatch.setattr(pool, "LocalEngine", Shared)
+    sampling = quick.sampling.model_copy(update={"min_rounds": 12, "max_rounds": 12})
+    monkeypatch.setattr(presets, "_OPTIONS", quick.model_copy(update={"sampling": sampling}))
+
+
+SLOW_REFERENCE = """
+import torch
+
+TASK = {"variants": ["large"]}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(400):
+            y = torch.relu(x) + 1
+        return y
+
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+"""
+
+
+@pytest.fixture
+def slow(tmp_path: Path, honest_source: str, wrong_source: str) -> Path:
+    """A folder with a task that is easy to beat, `slow`, and programs for it."""
+    folder = tmp_path / "slow"
+    folder.mkdir()
+    (folder / "task.py").write_text(SLOW_REFERENCE)
+    (folder / "start_cpp.py").write_text(honest_source)
+    (tmp_path / "right.py").write_text(honest_source)
+    (tmp_path / "wrong.py").write_text(wrong_source)
+    return tmp_path
 
 
 @pytest.fixture

@@ -21,9 +21,10 @@ from kernel_smith.records import (
     Event,
     Remeasured,
     RunEnded,
+    RunResumed,
+    RunStarted,
     StepDropped,
     StepEvaluated,
-    StepProposed,
 )
 from kernel_smith.records.prose import describe_speedup
 
@@ -72,8 +73,10 @@ def describe(event: Event, state: RunState) -> str:
             return f"      measured again: {event.candidate[:8]} {shown}"
         case RunEnded():
             return f"ended: {event.why}"
-        case StepProposed():
-            return ""
+        case RunStarted():
+            return f"run {event.run}"
+        case RunResumed():
+            return f"run {state.run}, from step {state.last_step + 1} on"
     return ""
 
 
@@ -123,6 +126,7 @@ class _Panel:
 
     def render(self) -> Table:
         table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True, overflow="ellipsis")
         state = self._state
         if state is None:
             table.add_row("starting: the first program is being evaluated")

@@ -33,6 +33,7 @@ class Run:
 
     store: Store
     state: RunState
+    begun: RunStarted | RunResumed | None = None
 
     @classmethod
     @contextlib.contextmanager
@@ -42,14 +43,15 @@ class Run:
         with store.lock(name):
             event = RunStarted(run=name, task=task, config=config, at=now)
             store.append(name, event)
-            yield cls(store, RunState.begin(event))
+            yield cls(store, RunState.begin(event), event)
 
     @classmethod
     @contextlib.contextmanager
     def resume(cls, store: Store, name: str) -> Iterator[Run]:
         """What was proposed and not finished is in `state.in_flight()`."""
         with cls.open(store, name) as run:
-            run._emit(RunResumed(at=datetime.now(UTC)))
+            run.begun = RunResumed(at=datetime.now(UTC))
+            run._emit(run.begun)
             yield run
 
     @classmethod
@@ -69,6 +71,8 @@ class Run:
         audience: Audience,
     ) -> Loop:
         """A loop, ready to run; whoever holds it can stop it."""
+        if self.begun is not None:
+            audience(self.begun, self.state)
         for step in self.state.steps.values():
             proposer = proposers.get(step.proposal.proposer)
             if proposer is not None and step.evaluation is not None:

@@ -48,7 +48,6 @@ from kernel_smith.records import (
     Workload,
 )
 
-_SHARED_BYTES = 256 << 20
 CANDIDATE = "candidate"
 _STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
 _NOT_DISARMED = (

@@ -77,7 +77,10 @@ class Job:
 
 def serve(control: Channel, run: Run) -> None:
     """Fork a warden per request until the judge hangs up."""
-    control.send({"ready": os.getpid()})
+    try:
+        control.send({"ready": os.getpid()})
+    except WireClosed:
+        return
     while True:
         try:
             request, fds = control.receive_with_fds()

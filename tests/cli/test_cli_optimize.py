@@ -1,0 +1,245 @@
+"""`kernel-smith optimize` and `resume`, with the real judge: runs that end, stop, die and go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from kernel_smith.errors import BadInput
+from kernel_smith.evolution.run import fold
+from kernel_smith.evolution.state import RunState
+from kernel_smith.proposers import seed
+from kernel_smith.records import Event, RunEnded, RunResumed, RunStarted, StepEvaluated
+from kernel_smith.store import Store
+from kernel_smith.testing.openai_server import OpenAIServer, Reply
+
+Cli = Callable[..., Any]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+RUN = ("optimize", "slow", "--proposer", "mutator", "--proposer", "tuner", "--store", "r.sqlite")
+EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def stored(run: str = "latest") -> RunState:
+    with Store.open(Path("r.sqlite")) as store:
+        return fold(store, store.find_run(run))
+
+
+def resume_command(text: str) -> list[str]:
+    """The arguments of the resume command that was shown."""
+    found = re.search(r"kernel-smith (resume .*)", text)
+    assert found, text
+    return shlex.split(found[1].partition("  #")[0])
+
+
+# ---------------------------------------------------------------- runs that end
+
+
+def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
+    cli: Cli, quick_runs: None, slow: Path
+) -> None:
+    done = cli(*RUN, "--evaluations", 2, "-o", "best.py")
+    assert done.code == 0, done.out + done.err
+    state = stored()
+    assert state.best is not None
+    assert Path("best.py").read_text() == state.best.candidate.source
+    lines = done.err.splitlines()
+    assert lines[0] == f"run {state.run}"
+    assert re.match(r"   0  start    +[\d.]+x \[", lines[1])
+    assert lines[-1] == "ended: the budget of 2 evaluations is spent"
+    assert "\x1b" not in done.out + done.err
+    assert "ok: correct, " in done.out
+    assert "next: kernel-smith runs lineage" in done.out
+
+    again = cli(*resume_command(done.out)[:-1], 3, "--json", "-o", "best.py")
+    assert again.code == 0, again.err
+    assert again.err == ""
+    *events, result = again.out.splitlines()
+    parsed = [EVENTS.validate_json(line) for line in events]
+    assert isinstance(parsed[0], RunResumed)
+    assert isinstance(parsed[-1], RunEnded)
+    steps = [event.step for event in parsed if isinstance(event, StepEvaluated)]
+    assert steps and min(steps) >= 2, "what was done is not done again"
+    found = stored()
+    assert found.best is not None
+    assert found.funnel["evaluated"] >= 3
+    assert json.loads(result) == {"run": state.run, "best": "best.py", "score": found.best.score}
+
+
+def test_json_begins_with_the_run_and_quiet_says_nothing_before_the_result(
+    cli: Cli, quick_runs: None, slow: Path
+) -> None:
+    done = cli(*RUN, "--evaluations", 1, "--json", "--quiet")
+    assert isinstance(EVENTS.validate_json(done.out.splitlines()[0]), RunStarted)
+    shown = cli("resume", "latest", "--store", "r.sqlite", "--quiet")
+    assert shown.err == ""
+    assert shown.code == 0
+    assert Path("slow_best.py").exists()
+
+
+def test_a_first_program_that_is_wrong_ends_the_run_with_its_evaluation(
+    cli: Cli, quick_runs: None, slow: Path
+) -> None:
+    done = cli(*RUN, "--start", "wrong.py")
+    assert done.code == 1
+    assert "wrong.py:\nincorrect: wrong-values: " in done.out
+    assert "Advice: " in done.out
+    assert f"next: kernel-smith runs show {stored().run} --store r.sqlite" in done.out
+    assert "ended: no program to start from was accepted" in done.err
+    assert not Path("slow_best.py").exists()
+    again = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 5)
+    assert again.code == 1, "there is nothing to go on with"
+    assert stored().funnel["evaluated"] == 1
+
+
+def test_with_first_programs_alone_the_run_ends_after_them(
+    cli: Cli, quick_runs: None, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BadInput("the compiler's kernel cannot be used", hint="none")
+
+    monkeypatch.setattr(seed, "make_seed", refuse)
+    done = cli("optimize", "slow", "--proposer", "seed", "--store", "r.sqlite")
+    assert done.code == 0, done.err
+    assert "seed     dropped: the compiler's kernel cannot be used" in done.err
+    assert "ended: nobody was asked for more than the first programs" in done.err
+    again = cli("resume", "latest", "--store", "r.sqlite")
+    assert "dropped" not in again.err, "what was refused once is not asked for again"
+
+
+def test_a_run_keeps_its_own_copy_of_the_task(cli: Cli, quick_runs: None, slow: Path) -> None:
+    assert cli(*RUN, "--evaluations", 1).code == 0
+    (slow / "slow" / "task.py").write_text("nothing of use")
+    done = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 2)
+    assert done.code == 0, done.err
+    state = stored()
+    assert state.funnel["evaluated"] >= 2
+    hashes = {elite.evaluation.task_hash for elite in state.evaluated.values()}
+    assert hashes == {state.task.content_hash}
+
+
+# ---------------------------------------------------------------- models that do not answer
+
+
+def test_a_model_that_cannot_be_reached_does_not_end_the_run(
+    cli: Cli, quick_runs: None, slow: Path
+) -> None:
+    model = "nobody@http://127.0.0.1:9/v1,retries=0"
+    done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 3)
+    assert done.code == 0, done.err
+    assert "model    dropped: http://127.0.0.1:9/v1: cannot connect" in done.err
+    assert stored().funnel["evaluated"] >= 3
+
+
+def test_a_model_that_hangs_does_not_keep_others_waiting(
+    cli: Cli, quick_runs: None, slow: Path
+) -> None:
+    with OpenAIServer([Reply("late", latency=50)]) as server:
+        model = f"sleeper@{server.base_url},deadline_seconds=45"
+        done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 5)
+        assert server.requests, "it was asked"
+    assert done.code == 0, done.err
+    state = stored()
+    assert state.funnel["evaluated"] >= 5
+    assert state.dropped["model"] == 0, "nobody waited for its deadline"
+
+
+# ---------------------------------------------------------------- runs that stop
+
+
+def wait_for(process: subprocess.Popen[str], moment: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(moment):
+            return
+    raise AssertionError(f"{moment!r} never came")
+
+
+@pytest.mark.parametrize(
+    ("moment", "how"),
+    [("run ", signal.SIGINT), ("   1  ", signal.SIGINT), ("   0  ", signal.SIGKILL)],
+    ids=["Ctrl-C at the beginning", "Ctrl-C later", "kill -9"],
+)
+def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
+    cli: Cli,
+    quick_runs: None,
+    start_program: Start,
+    slow: Path,
+    moment: str,
+    how: signal.Signals,
+) -> None:
+    (slow / "slow" / "start_cpp.py").unlink()
+    temp = slow / "tmp"
+    temp.mkdir()
+    process = start_program(*RUN, "--start", "right.py", "--evaluations", 40, TMPDIR=temp)
+    wait_for(process, moment)
+    os.killpg(process.pid, how)
+    out, err = process.communicate(timeout=60)
+    (slow / "right.py").unlink()
+    before = stored()
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        assert "error: interrupted; every step is kept\n" in err
+        assert resume_command(err) == ["resume", before.run, "--store", "r.sqlite"]
+        assert [path for path in temp.iterdir() if path.is_dir()] == []
+        assert ("The kernel is in slow_best.py." in out) == (before.best is not None)
+    limit = before.funnel["evaluated"] + 1
+    done = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", limit)
+    assert done.code == 0, done.err
+    after = stored()
+    assert not after.in_flight()
+    assert after.steps[0].proposal.candidate.name == "right.py"
+    assert before.steps.keys() <= after.steps.keys()
+    for number, step in before.steps.items():
+        assert after.steps[number].proposal == step.proposal
+        assert step.evaluation is None or after.steps[number].evaluation == step.evaluation
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nosuch",), ("no task is called 'nosuch'", "tasks list")),
+        (("slow", "--preset", "grand"), ("'grand'", "embedded, model, paper")),
+        (("slow", "--backend", "fortran"), ("no backend is called 'fortran'", "cpp, triton")),
+        (("slow", "--proposer", "oracle"), ("'oracle'", "mutator, seed, tuner")),
+        (("slow", "--preset", "model"), ("none is named", "--model NAME@BASE_URL")),
+        (("slow", "--proposer", "model"), ("none is named", "--models FILE.toml")),
+        (("slow", "--model", "qwen"), ("not a model: 'qwen'", "NAME@BASE_URL")),
+        (("slow", "--model", "q@http://x/v1,weight=heavy"), ("weight", "known keys")),
+        (("slow", "--models", "none.toml"), ("none.toml", "[[models]]")),
+        (("slow", "--model", "q@http://x/v1", "--models", "m.toml"), ("together", "in the file")),
+        (("slow", "--start", "none.py"), ("none.py: cannot be read", "candidate-format")),
+        (("slow", "--backend", "triton", "--proposer", "tuner"), ("no starting", "--start FILE")),
+        (("slow", "--target", "-1"), ("-1.0 target", "leave out")),
+        (("slow", "--target", "nan"), ("nan target", "leave out")),
+        (("slow", "--dollars", "0"), ("0.0 dollars", "leave out")),
+        (("slow", "-o", "no/where.py"), ("no/where.py: cannot be written", "-o FILE")),
+        (("slow", "-o", "slow"), ("slow: cannot be written (Is a directory)", "-o FILE")),
+        (("slow", "--store", "/proc/no/r.sqlite"), ("cannot be written", "KERNEL_SMITH_STORE")),
+        (("slow", "--store", "wrong.py"), ("not a run store", "KERNEL_SMITH_STORE")),
+    ],
+)
+def test_what_cannot_be_optimized_is_refused_before_anything_begins(
+    cli: Cli, slow: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    cli("optimize", *arguments).complains(2, *words)
+    assert not Path(".kernel-smith/runs.sqlite").exists()
+
+
+def test_dollars_cannot_be_limited_where_prices_are_unknown(cli: Cli, slow: Path) -> None:
+    done = cli(*RUN, "--model", "q@http://127.0.0.1:9/v1", "--proposer", "model", "--dollars", 1)
+    done.complains(2, "price of q is not known", "price_prompt")

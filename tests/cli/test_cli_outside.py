@@ -1,0 +1,266 @@
+"""`kernel-smith ask` and `tell`, mistakes about stored runs, and how a run looks at a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from kernel_smith.cli.evolution_view import _Panel, curve
+from kernel_smith.evolution.presets import find_preset
+from kernel_smith.evolution.run import Run, fold
+from kernel_smith.evolution.state import RunState
+from kernel_smith.records import (
+    Candidate,
+    Conversation,
+    Migrated,
+    Proposal,
+    Reason,
+    Remeasured,
+    Request,
+    RunEnded,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+    Task,
+    Usage,
+)
+from kernel_smith.store import Store
+from kernel_smith.tasks import find_task
+from kernel_smith.testing.trivial import TrivialEngine, made_up
+
+Cli = Callable[..., Any]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+SAVED = ("--store", "r.sqlite")
+
+
+def stored(run: str) -> RunState:
+    with Store.open(Path("r.sqlite")) as store:
+        return fold(store, store.find_run(run))
+
+
+def begin(task: Task, *told: tuple[str, float | Reason]) -> str:
+    """A stored run that has ended, with made-up evaluations of these programs."""
+    with (
+        Store.open(Path("r.sqlite"), create=True) as store,
+        Run.start(store, task, find_preset("embedded", "cpp")) as run,
+    ):
+        for source, outcome in told:
+            judge = TrivialEngine(lambda _, outcome=outcome: outcome)
+            run.tell(Candidate(source=source, name="told.py"), judge, None, "at first")
+        run.append(RunEnded(why="for a test", at=datetime.now(UTC)))
+        return run.state.run
+
+
+@pytest.fixture
+def task(cli: Cli, slow: Path) -> Task:
+    return find_task("slow")
+
+
+# ---------------------------------------------------------------- ask
+
+
+def test_ask_shows_the_parent_its_evidence_and_the_answer_to_give(
+    cli: Cli, task: Task, honest_source: str
+) -> None:
+    run = begin(task, (honest_source, 1.5))
+    done = cli("ask", run, "--best", *SAVED)
+    assert done.code == 0, done.err
+    assert Path("slow_parent.py").read_text() == honest_source
+    assert "Improve slow_parent.py, which does task slow." in done.out
+    assert "ok: correct, 1.50x" in done.out
+    parent = Candidate(source=honest_source).content_hash[:12]
+    answer = f"kernel-smith tell {run} --candidate FILE --parent {parent} --store r.sqlite"
+    assert f"next: {answer}" in done.out
+    request = Request.model_validate(cli("ask", run, *SAVED, "--json").json)
+    assert request.parent.candidate.source == honest_source
+    assert request.task == task
+
+
+def test_ask_needs_a_program_to_improve(cli: Cli, task: Task, wrong_source: str) -> None:
+    for run in (begin(task), begin(task, (wrong_source, Reason.WRONG_VALUES))):
+        done = cli("ask", run, *SAVED)
+        done.complains(2, "has no program to improve yet", f"tell {run} --candidate FILE", *SAVED)
+
+
+def test_ask_does_not_write_where_it_cannot(cli: Cli, task: Task, honest_source: str) -> None:
+    begin(task, (honest_source, 1.5))
+    done = cli("ask", "latest", *SAVED, "-o", "no/where.py")
+    done.complains(2, "no/where.py: cannot be written", "-o FILE")
+
+
+# ---------------------------------------------------------------- tell
+
+
+def test_a_told_program_is_judged_and_becomes_a_step(
+    cli: Cli, quick_runs: None, task: Task, honest_source: str
+) -> None:
+    run = begin(task, (honest_source, 0.5))
+    Path("mine.py").write_text(honest_source.replace("++i", "i += 1"))
+    parent = Candidate(source=honest_source).content_hash
+    mine = ("--candidate", "mine.py", "--parent", parent[:12], "--summary", "by hand")
+    done = cli("tell", run, *mine, *SAVED)
+    assert done.code == 0, done.err
+    assert "ok: correct, " in done.out
+    assert "This is the best of the run so far." in done.out
+    assert f"next: kernel-smith ask {run} --store r.sqlite" in done.out
+    state = stored(run)
+    step = state.steps[state.last_step]
+    assert step.proposal.parents == (parent,)
+    assert (step.proposal.proposer, step.proposal.summary) == ("outside", "by hand")
+    assert state.ended == "for a test", "a step from outside does not begin the run again"
+    assert cli("runs", "list", *SAVED, "--json").json["runs"][0]["state"] == "ended"
+
+    cli("tell", run, *mine, *SAVED).complains(2, "part of the run already", "change it")
+
+
+def test_a_told_program_that_is_wrong_ends_with_one(cli: Cli, quick_runs: None, task: Task) -> None:
+    run = begin(task)
+    done = cli("tell", run, "--candidate", "wrong.py", *SAVED, "--json", "--quiet")
+    assert done.code == 1
+    assert done.err == ""
+    assert done.json["evaluation"]["reason"] == "wrong-values"
+    assert stored(run).steps[done.json["step"]].evaluation is not None
+
+
+def test_a_told_program_is_kept_when_its_judging_is_interrupted(
+    cli: Cli, start_program: Start, task: Task
+) -> None:
+    run = begin(task)
+    process = start_program("tell", run, "--candidate", "right.py", *SAVED)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "... judging right.py\n"
+    while not stored(run).in_flight():
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"kernel-smith resume {run} --store r.sqlite" in err
+    assert "Traceback" not in err
+    assert len(stored(run).in_flight()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--candidate", "none.py"), ("none.py: cannot be read", "candidate-format")),
+        (
+            ("--candidate", "wrong.py", "--parent", "beef"),
+            ("--parent beef: none of the run's candidates", "copy the hash"),
+        ),
+    ],
+)
+def test_a_program_that_cannot_be_told_leaves_the_run_as_it_was(
+    cli: Cli, task: Task, honest_source: str, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    run = begin(task, (honest_source, 1.5))
+    cli("tell", run, *arguments, *SAVED).complains(2, *words)
+    state = stored(run)
+    assert (state.last_step, state.ended) == (0, "for a test")
+
+
+# ---------------------------------------------------------------- runs that cannot be found
+
+COMMANDS = (("resume",), ("ask",), ("tell", "--candidate", "right.py"))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_run_that_cannot_be_told_apart_or_is_not_there(
+    cli: Cli, task: Task, command: tuple[str, ...]
+) -> None:
+    head, *rest = command
+    cli(head, "latest", *rest, *SAVED).complains(2, "r.sqlite: no such file", "optimize TASK")
+    Store.open(Path("r.sqlite"), create=True).close()
+    cli(head, "latest", *rest, *SAVED).complains(2, "holds no run", "optimize TASK")
+    first, second = begin(task), begin(task)
+    cli(head, "slow-", *rest, *SAVED).complains(2, first, second, "write more of the id")
+    cli(head, "fast-", *rest, *SAVED).complains(2, "no run is called 'fast-'", "runs list")
+    Path("r.sqlite").write_bytes(b"something else, and long enough to be looked at" * 100)
+    cli(head, "latest", *rest, *SAVED).complains(2, "not a run store", "KERNEL_SMITH_STORE")
+
+
+@pytest.mark.parametrize("command", COMMANDS[1:] + (("resume", "--evaluations", "3"),))
+def test_a_damaged_event_is_named(
+    cli: Cli, task: Task, honest_source: str, command: tuple[str, ...]
+) -> None:
+    import sqlite3
+
+    begin(task, (honest_source, 1.5))
+    with sqlite3.connect("r.sqlite") as connection:
+        connection.execute("UPDATE events SET body = 'torn' WHERE kind = 'step-evaluated'")
+    connection.close()
+    head, *rest = command
+    cli(head, "latest", *rest, *SAVED).complains(2, "event 3 of run slow-", "cannot be read")
+
+
+# ---------------------------------------------------------------- at a terminal
+
+
+def busy_panel(task: Task) -> tuple[_Panel, RunState]:
+    """After every kind of event, with a model's bill, long names and a long history."""
+    candidate = Candidate(source="class ModelNew: pass", name="start.py")
+    bill = Usage(prompt_tokens=1_234_567, completion_tokens=89, dollars=12.3, requests=4)
+    talk = Conversation(model="m", messages=(), response="", usage=bill)
+    evaluation = made_up(task, candidate, 3.0)
+    events: list[Any] = []
+    for step in range(100):
+        program = Candidate(source=f"class ModelNew:\n    x = {step}\n", name="next.py")
+        summary = "A very long sentence about what was changed. " * 5 + "\nAnd another line."
+        proposal = Proposal(
+            candidate=program, proposer="mutator", summary=summary, conversation=talk
+        )
+        outcome: float | Reason = 1 + step / 10 if step % 3 else Reason.WRONG_VALUES
+        told = made_up(task, program, outcome)
+        events.append(StepProposed(step=step, island=step % 3, proposal=proposal, at=NOW))
+        events.append(StepEvaluated(step=step, evaluation=told, seconds=1.0, at=NOW))
+    evaluation = made_up(task, program, 1.1)
+    hashed = program.content_hash
+    why = "the model was asked, and answered at great length: " + "no " * 100
+    events += [
+        Remeasured(candidate=hashed, evaluation=made_up(task, program, 1.1), at=NOW),
+        StepDropped(step=100, proposer="model", why=why, conversation=talk, at=NOW),
+        RunEnded(why="enough", at=NOW),
+    ]
+    if evaluation.ok:
+        events.insert(-1, Migrated(candidate=hashed, source=0, target=1, at=NOW))
+    with Store.open(Path("panel.sqlite"), create=True) as store:
+        with Run.start(store, task, find_preset("model", "cpp")) as run:
+            state, panel = run.state, _Panel()
+    for event in events:
+        state.apply(event)
+        panel.see(event, state)
+    return panel, state
+
+
+def shown(panel: _Panel, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(panel.render())
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_the_panel_fits_the_terminal_whatever_happened(task: Task, width: int) -> None:
+    panel, state = busy_panel(task)
+    assert shown(_Panel(), width), "before the first event"
+    lines = shown(panel, width)
+    assert max(map(len, lines)) <= width
+    assert len(lines) == 13, "each on a line of its own, the latest eight events at the end"
+    for line, title in zip(lines, ("best", "curve", "steps", "by", "model"), strict=False):
+        assert line.startswith(title)
+    assert 0 < len(curve(state)) <= 40
+    if width == 200:
+        assert "proposed 100  compiled 100  correct 66" in lines[2]
+        assert "1,234,656 tokens" not in lines[4], "all requests are added up"
+        assert lines[-1].startswith("ended: enough")
