@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import signal
+import sqlite3
 import subprocess
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +23,15 @@ from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
     Candidate,
     Conversation,
+    Event,
     Migrated,
     Proposal,
     Reason,
     Remeasured,
     Request,
     RunEnded,
+    RunResumed,
+    RunStarted,
     StepDropped,
     StepEvaluated,
     StepProposed,
@@ -143,6 +147,7 @@ def test_a_told_program_is_kept_when_its_judging_is_interrupted(
     assert process.stderr.readline() == "... judging right.py\n"
     while not stored(run).in_flight():
         assert process.poll() is None
+        time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -190,12 +195,10 @@ def test_a_run_that_cannot_be_told_apart_or_is_not_there(
     cli(head, "latest", *rest, *SAVED).complains(2, "not a run store", "KERNEL_SMITH_STORE")
 
 
-@pytest.mark.parametrize("command", COMMANDS[1:] + (("resume", "--evaluations", "3"),))
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_a_damaged_event_is_named(
     cli: Cli, task: Task, honest_source: str, command: tuple[str, ...]
 ) -> None:
-    import sqlite3
-
     begin(task, (honest_source, 1.5))
     with sqlite3.connect("r.sqlite") as connection:
         connection.execute("UPDATE events SET body = 'torn' WHERE kind = 'step-evaluated'")
@@ -209,36 +212,30 @@ def test_a_damaged_event_is_named(
 
 def busy_panel(task: Task) -> tuple[_Panel, RunState]:
     """After every kind of event, with a model's bill, long names and a long history."""
-    candidate = Candidate(source="class ModelNew: pass", name="start.py")
-    bill = Usage(prompt_tokens=1_234_567, completion_tokens=89, dollars=12.3, requests=4)
+    started = RunStarted(run="slow-1", task=task, config=find_preset("model", "cpp"), at=NOW)
+    bill = Usage(prompt_tokens=1_000_000, completion_tokens=11, dollars=0.125, requests=1)
     talk = Conversation(model="m", messages=(), response="", usage=bill)
-    evaluation = made_up(task, candidate, 3.0)
-    events: list[Any] = []
+    summary = "A very long sentence about what was changed. " * 5 + "\nAnd another line."
+    events: list[Event] = [started]
     for step in range(100):
         program = Candidate(source=f"class ModelNew:\n    x = {step}\n", name="next.py")
-        summary = "A very long sentence about what was changed. " * 5 + "\nAnd another line."
-        proposal = Proposal(
-            candidate=program, proposer="mutator", summary=summary, conversation=talk
-        )
-        outcome: float | Reason = 1 + step / 10 if step % 3 else Reason.WRONG_VALUES
-        told = made_up(task, program, outcome)
+        proposal = Proposal(candidate=program, proposer="model", summary=summary, conversation=talk)
+        told = made_up(task, program, 1 + step / 10 if step % 3 else Reason.WRONG_VALUES)
         events.append(StepProposed(step=step, island=step % 3, proposal=proposal, at=NOW))
         events.append(StepEvaluated(step=step, evaluation=told, seconds=1.0, at=NOW))
-    evaluation = made_up(task, program, 1.1)
-    hashed = program.content_hash
-    why = "the model was asked, and answered at great length: " + "no " * 100
+    best = Candidate(source="class ModelNew:\n    x = 98\n", name="next.py")
+    again = made_up(task, best, 10.0)
     events += [
-        Remeasured(candidate=hashed, evaluation=made_up(task, program, 1.1), at=NOW),
-        StepDropped(step=100, proposer="model", why=why, conversation=talk, at=NOW),
+        Remeasured(candidate=best.content_hash, evaluation=again, at=NOW),
+        Migrated(candidate=best.content_hash, source=2, target=1, at=NOW),
+        StepDropped(step=100, proposer="model", why="no " * 100, conversation=talk, at=NOW),
+        RunResumed(at=NOW),
         RunEnded(why="enough", at=NOW),
     ]
-    if evaluation.ok:
-        events.insert(-1, Migrated(candidate=hashed, source=0, target=1, at=NOW))
-    with Store.open(Path("panel.sqlite"), create=True) as store:
-        with Run.start(store, task, find_preset("model", "cpp")) as run:
-            state, panel = run.state, _Panel()
+    state, panel = RunState.begin(started), _Panel()
     for event in events:
-        state.apply(event)
+        if event is not started:
+            state.apply(event)
         panel.see(event, state)
     return panel, state
 
@@ -259,8 +256,8 @@ def test_the_panel_fits_the_terminal_whatever_happened(task: Task, width: int) -
     assert len(lines) == 13, "each on a line of its own, the latest eight events at the end"
     for line, title in zip(lines, ("best", "curve", "steps", "by", "model"), strict=False):
         assert line.startswith(title)
-    assert 0 < len(curve(state)) <= 40
+    assert 0 < len(curve(state)) <= 60
     if width == 200:
         assert "proposed 100  compiled 100  correct 66" in lines[2]
-        assert "1,234,656 tokens" not in lines[4], "all requests are added up"
+        assert "101,001,111 tokens, $12.62" in lines[4]
         assert lines[-1].startswith("ended: enough")

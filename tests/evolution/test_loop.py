@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from conftest import Nudger, program, speed_of
+from number_programs import Nudger, program, speed_of
 
 from kernel_smith.evolution.loop import Loop, Opener
 from kernel_smith.evolution.run import Run, fold

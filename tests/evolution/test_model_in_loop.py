@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from conftest import program, speed_of
+from number_programs import program, speed_of
 
 from kernel_smith.evolution.crew import proposers_of
 from kernel_smith.evolution.run import Run, fold

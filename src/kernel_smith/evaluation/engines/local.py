@@ -7,10 +7,12 @@ after the judge died twice in a row under it; no candidate should be able to bri
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +26,7 @@ Progress = Callable[[str], None]
 
 _ATTEMPTS = 3
 _STOP_SECONDS = 5.0
+_REMOVE_SECONDS = 2.0
 
 
 def _silent(what: str) -> None:
@@ -82,7 +85,11 @@ class LocalEngine:
     def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         failure: Exception | None = None
         for _ in range(_ATTEMPTS):
+            if self._abandoned:
+                break
             channel = self._ensure_judge()
+            if self._abandoned:  # meanwhile
+                break
             try:
                 channel.send(request)
                 while True:
@@ -96,8 +103,8 @@ class LocalEngine:
             except WireError as error:
                 failure = error
                 self._stop()
-                if self._abandoned:
-                    break
+        if self._abandoned:
+            raise InternalError("the question was abandoned")
         raise InternalError(f"the judge's process died {_ATTEMPTS} times in a row") from failure
 
     def _ensure_judge(self) -> Channel:
@@ -131,10 +138,10 @@ class LocalEngine:
                 self._process.wait()
             self._process = None
             # The engine removes it, since a killed judge cannot.
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
 
     def close(self) -> None:
-        self._stop()
+        self._stop(0 if self._abandoned else _STOP_SECONDS)
 
     def abandon(self) -> None:
         """Have another thread's question fail now, instead of waiting for its answer."""
@@ -154,6 +161,14 @@ class LocalEngine:
         # Whoever leaves in a hurry need not wait for an answer that nobody will read.
         with contextlib.suppress(Exception):
             self._stop(_STOP_SECONDS if error is None else 0)
+
+
+def _remove(folder: str) -> None:
+    """The children of a killed judge may write to it for another moment."""
+    deadline = time.monotonic() + _REMOVE_SECONDS
+    while os.path.exists(folder) and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.01)
 
 
 def _error(message: dict[str, Any]) -> Exception:
