@@ -73,11 +73,13 @@ def first_programs(state: RunState) -> list[Opener]:
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
 
     settings = state.config.settings
-    starts = [Candidate.model_validate(each) for each in settings[_START]["programs"]]
+    # A library's run may have begun otherwise.
+    programs = settings.get(_START, {}).get("programs", ())
+    starts = [Candidate.model_validate(each) for each in programs]
     openers: list[Opener] = [
         (_START, opening(candidate)) for candidate in starts if not state.is_known(candidate)
     ]
     done = state.by_proposer[_SEED] + state.dropped[_SEED]
-    if settings[_SEED]["wanted"] and not done:
+    if settings.get(_SEED, {}).get("wanted") and not done:
         openers.append((_SEED, compile_seed))
     return openers
