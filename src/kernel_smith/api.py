@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalPool
 from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
+from kernel_smith.proposers.model import read_settings
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task
@@ -39,17 +41,24 @@ def optimize(
     starts: Sequence[str] = (),
     preset: str = "embedded",
     budget: Budget | None = None,
+    models: Path | None = None,
     lanes: int = 1,
     store: Path | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Optimized:
     """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
 
-    Every step is kept in `store`. Raises `BadInput` if no program to start from is accepted.
+    Every step is kept in `store`. Presets that ask a model need `models`, a TOML file that names
+    some. Raises `BadInput` if no program to start from is accepted.
     """
     found = find_task(task) if isinstance(task, str) else task
     config = find_preset(preset, backend)
-    update = {"budget": budget or config.budget, "evaluations_in_flight": lanes}
+    update: dict[str, Any] = {
+        "budget": budget or config.budget,
+        "evaluations_in_flight": lanes,
+    }
+    if models is not None:
+        update["settings"] = {"model": read_settings(models).model_dump(mode="json")}
     config = config.model_copy(update=update)
     texts = list(starts) or [
         Path(path).read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+from functools import partial
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,6 +95,9 @@ def resume(
     run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
     evaluations: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.05, help="The new limit, in all.")] = None,
+    target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
+    dollars: Annotated[float | None, typer.Option(min=0, help="The new limit, in all.")] = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
@@ -108,13 +112,13 @@ def resume(
     from kernel_smith.evolution.run import Run
     from kernel_smith.store import Store, default_path
 
+    limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
+    limits |= {"tokens": tokens, "dollars": dollars, "target": target}
+    rebudget = partial(_budget, limits=limits) if any(limits.values()) else None
     with (
         Store.open(store or default_path()) as book,
-        Run.resume(book, book.find_run(run)) as opened,
+        Run.resume(book, book.find_run(run), rebudget) as opened,
     ):
-        limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
-        config = opened.state.config
-        opened.state.config = config.model_copy(update={"budget": _budget(config.budget, limits)})
         check_writable(output or _default_output(opened.state.task))
         _evolve(opened, store, output, as_json=json, quiet=quiet)
 
@@ -183,7 +187,7 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
     else:
         console.print(render(best.evaluation), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
-        task = shlex.quote(state.task.path or state.task.name)
+        task = shlex.quote(_how_to_name(state.task))
         again = f"kernel-smith evaluate {task} {shlex.quote(str(path))} --backend "
         print_next(
             f"{again}{state.config.backend} --fresh --baseline eager --baseline compile",
@@ -191,6 +195,14 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         )
         print_next(command_of("runs", "lineage", state.run, store=store), "how it came about")
     return True
+
+
+def _how_to_name(task: Task) -> str:
+    """A built-in task by its name, another by its file."""
+    from kernel_smith.tasks.catalog import SUITES, builtin_tasks
+
+    builtin = {known.content_hash for suite in SUITES for known in builtin_tasks(suite)}
+    return task.name if task.content_hash in builtin else task.path or task.name
 
 
 def _default_output(task: Task) -> Path:
@@ -261,8 +273,10 @@ def _model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any
 def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
     given = {name: value for name, value in limits.items() if value is not None}
     if given:
-        # One who names a limit does not want to be stopped by another that nobody mentioned.
-        budget = Budget(plateau=None if "evaluations" in given else budget.plateau)
+        # One who names a limit does not want to be stopped by another that nobody mentioned,
+        # unless it is one on what costs money.
+        plateau = None if "evaluations" in given else budget.plateau
+        budget = Budget(plateau=plateau, tokens=budget.tokens, dollars=budget.dollars)
     try:
         return Budget.model_validate({**budget.model_dump(), **given})
     except ValidationError as error:

@@ -1,8 +1,9 @@
 """The loop: proposals and evaluations side by side, and every outcome written down at once.
 
 Proposers work in threads, evaluations in the engine's lanes; both are bounded separately. A parent
-is chosen when its proposer begins, from all that is known then. What a proposer suggests waits for
-a free lane at most one at a time per lane, so parents do not get stale.
+is chosen when its proposer begins, from all that is known then. Proposers are not asked while as
+many programs are asked for, waiting or being evaluated as there are slots and lanes: so parents get
+as stale as a proposer is slow, and no more.
 
 Everything that happens becomes an event first: appended to the store, then folded into the state.
 """
@@ -123,7 +124,8 @@ class Loop:
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
         self._drain()
-        self.emit(RunEnded(why=why, at=_now()))
+        if not self.stopping:  # one that was interrupted has not ended
+            self.emit(RunEnded(why=why, at=_now()))
         return why
 
     def emit(self, event: Event) -> Step | None:
@@ -284,7 +286,8 @@ class Loop:
             evaluation = self._engine.submit(
                 self.state.task, candidate, self.state.config.options
             ).result()
-            if evaluation.ok:
+            chosen_for_luck = candidate is contender
+            if evaluation.ok and (chosen_for_luck or says_more(evaluation, champion.evaluation)):
                 hashed = candidate.content_hash
                 self.emit(Remeasured(candidate=hashed, evaluation=evaluation, at=_now()))
 
@@ -308,6 +311,15 @@ class Loop:
             done, _ = wait(list(self._evaluating), return_when=FIRST_COMPLETED)
             for future in done:
                 self._take_evaluation(future)
+
+
+def says_more(new: Evaluation, old: Evaluation) -> bool:
+    """Is a measurement tighter than an earlier one, or does it contradict it?"""
+    if new.timing is None or old.timing is None:
+        return True
+    later, earlier = new.timing.speedup, old.timing.speedup
+    apart = later.low > earlier.high or later.high < earlier.low
+    return apart or later.half_width <= earlier.half_width
 
 
 def _now() -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ from kernel_smith.evolution.loop import Audience, Engine, Loop
 from kernel_smith.evolution.state import OUTSIDE, RunState
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import (
+    Budget,
     Candidate,
     Event,
     Proposal,
@@ -47,10 +48,13 @@ class Run:
 
     @classmethod
     @contextlib.contextmanager
-    def resume(cls, store: Store, name: str) -> Iterator[Run]:
+    def resume(
+        cls, store: Store, name: str, rebudget: Callable[[Budget], Budget] | None = None
+    ) -> Iterator[Run]:
         """What was proposed and not finished is in `state.in_flight()`."""
         with cls.open(store, name) as run:
-            run.begun = RunResumed(at=datetime.now(UTC))
+            budget = rebudget(run.state.config.budget) if rebudget else None
+            run.begun = RunResumed(budget=budget, at=datetime.now(UTC))
             run._emit(run.begun)
             yield run
 

@@ -110,8 +110,10 @@ class RunState:
                 self.archive.add(self.evaluated[event.candidate], event.target)
             case RunEnded():
                 self.ended = event.why
-            case _:
+            case RunResumed():
                 self.ended = None
+                if event.budget is not None:
+                    self.config = self.config.model_copy(update={"budget": event.budget})
         return None
 
     def _count_time(self, event: Event) -> None:

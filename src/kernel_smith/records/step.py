@@ -137,6 +137,7 @@ class RunStarted(VersionedRecord):
 
 class RunResumed(VersionedRecord):
     kind: Literal["run-resumed"] = "run-resumed"
+    budget: Budget | None = Field(default=None, description="the new one; null: as it was")
     at: datetime
 
 
