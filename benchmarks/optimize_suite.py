@@ -1,0 +1,107 @@
+"""The embedded default on the built-in suite: how much faster do kernels get without any model?
+
+    python benchmarks/optimize_suite.py --json results.json [--evaluations 40] [--minutes 60]
+
+Every task is optimized from its starting kernel and the compiler's seed by tuner and mutator. The
+winner is then judged anew, with an ordinary evaluation, against eager PyTorch and torch.compile.
+Run it again to continue: tasks that the results hold already are not done twice. `--only` names
+proposers to ask alone: tuner, mutator, or neither for the seed by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import describe_machine
+
+from kernel_smith.errors import UserError
+from kernel_smith.evaluation.engines import LocalEngine, LocalPool
+from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
+from kernel_smith.evolution.presets import find_preset
+from kernel_smith.evolution.run import Run
+from kernel_smith.records import Budget, Candidate, Options, Sampling, Task
+from kernel_smith.store import Store
+from kernel_smith.tasks import builtin_tasks
+
+FINAL = Options(baselines=("eager", "compile"), sampling=Sampling(unstable_above=0.2))
+
+
+def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store) -> dict[str, Any]:
+    config = find_preset("embedded", backend)
+    weights = {name: 1.0 for name in config.proposers if name in chosen.only}
+    config = config.model_copy(
+        update={"proposers": weights, "budget": Budget(evaluations=chosen.evaluations)}
+    )
+    starts = [
+        Candidate(backend=backend, source=Path(path).read_text(), name="start.py")
+        for name, path in task.starts.items()
+        if name == backend
+    ]
+    config = begin_with(config, task, starts, with_seed="seed" in chosen.only)
+    begin = time.monotonic()
+    with (
+        Run.start(store, task, config) as run,
+        LocalPool(1) as engine,
+        proposers_of(config) as proposers,
+    ):
+        why = run.evolve(proposers, engine, lambda *_: None).run(first_programs(run.state))
+        state = run.state
+    spent = time.monotonic() - begin
+    row: dict[str, Any] = {"task": task.name, "ended": why, "seconds": round(spent, 1)}
+    row |= {"funnel": dict(state.funnel), "by": dict(state.by_proposer)}
+    first = state.steps[0].evaluation
+    row["start"] = first.timing.speedup.value if first and first.timing else None
+    if state.best is None:
+        return row
+    winner = next(
+        step for step in state.steps.values() if step.proposal.candidate == state.best.candidate
+    )
+    row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
+    with LocalEngine() as judge:
+        final = judge.evaluate(task, state.best.candidate, FINAL)
+    if final.timing is not None:
+        row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
+    return row | {"end": final.stage.value}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--evaluations", type=int, default=40)
+    parser.add_argument("--minutes", type=float, default=600.0, help="start no task after that")
+    parser.add_argument("--backend", default="cpp")
+    parser.add_argument("--task", action="append", default=None)
+    parser.add_argument(
+        "--only", nargs="*", default=["tuner", "mutator", "seed"], help="who takes part"
+    )
+    chosen = parser.parse_args()
+    report: dict[str, Any] = {"machine": describe_machine(), "tasks": {}}
+    if chosen.json.exists():
+        report = json.loads(chosen.json.read_text())
+    report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
+    deadline = time.monotonic() + 60 * chosen.minutes
+    suite = "gpu" if chosen.backend == "triton" else "cpu"
+    with tempfile.TemporaryDirectory() as folder:
+        with Store.open(Path(folder) / "runs.sqlite", create=True) as store:
+            for task in builtin_tasks(suite):
+                wanted = chosen.task is None or task.name in chosen.task
+                if not wanted or task.name in report["tasks"] or time.monotonic() > deadline:
+                    continue
+                try:
+                    row = optimize(task, chosen.backend, chosen, store)
+                except UserError as error:
+                    row = {"task": task.name, "refused": error.what}
+                report["tasks"][task.name] = row
+                chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+                shown = row.get("final", {})
+                against = {name: round(ratio["value"], 2) for name, ratio in shown.items()}
+                print(task.name, row.get("start"), against, row.get("summary", ""), flush=True)
+
+
+if __name__ == "__main__":
+    main()
