@@ -86,21 +86,21 @@ def main() -> None:
     report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
     deadline = time.monotonic() + 60 * chosen.minutes
     suite = "gpu" if chosen.backend == "triton" else "cpu"
-    with tempfile.TemporaryDirectory() as folder:
-        with Store.open(Path(folder) / "runs.sqlite", create=True) as store:
-            for task in builtin_tasks(suite):
-                wanted = chosen.task is None or task.name in chosen.task
-                if not wanted or task.name in report["tasks"] or time.monotonic() > deadline:
-                    continue
-                try:
-                    row = optimize(task, chosen.backend, chosen, store)
-                except UserError as error:
-                    row = {"task": task.name, "refused": error.what}
-                report["tasks"][task.name] = row
-                chosen.json.write_text(json.dumps(report, indent=1) + "\n")
-                shown = row.get("final", {})
-                against = {name: round(ratio["value"], 2) for name, ratio in shown.items()}
-                print(task.name, row.get("start"), against, row.get("summary", ""), flush=True)
+    folder = tempfile.TemporaryDirectory()
+    with folder as name, Store.open(Path(name) / "runs.sqlite", create=True) as store:
+        for task in builtin_tasks(suite):
+            wanted = chosen.task is None or task.name in chosen.task
+            if not wanted or task.name in report["tasks"] or time.monotonic() > deadline:
+                continue
+            try:
+                row = optimize(task, chosen.backend, chosen, store)
+            except UserError as error:
+                row = {"task": task.name, "refused": error.what}
+            report["tasks"][task.name] = row
+            chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+            shown = row.get("final", {})
+            against = {name: round(ratio["value"], 2) for name, ratio in shown.items()}
+            print(task.name, row.get("start"), against, row.get("summary", ""), flush=True)
 
 
 if __name__ == "__main__":
