@@ -106,8 +106,12 @@ def build(
     cache: ObjectCache | None = None,
     timeout: float = 60.0,
     run: Run = run_compiler,
+    scratch: Path | None = None,
 ) -> BuildResult:
-    """Compile a source, or take the library from the cache (the user's, unless one is given)."""
+    """Compile a source, or take the library from the cache (the user's, unless one is given).
+
+    `scratch` is where the compiler's files lie meanwhile; by default, among temporary files.
+    """
     started = time.monotonic()
     toolchain = find_toolchain(dialect)
     flags = check_flags(flags)
@@ -116,7 +120,7 @@ def build(
     path = cache.get(key)
     if path is not None:
         return BuildResult(path, "", time.monotonic() - started, cached=True, timed_out=False)
-    with tempfile.TemporaryDirectory(prefix="kernel-smith-") as name:
+    with tempfile.TemporaryDirectory(prefix="kernel-smith-", dir=scratch) as name:
         folder = Path(name)
         ran, built = _compile(toolchain, source, flags, folder, timeout, run)
         if built is not None:

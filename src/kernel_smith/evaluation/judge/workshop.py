@@ -126,6 +126,7 @@ class Workshop:
                 cache=self._cache,
                 timeout=self._limits.compile_seconds,
                 run=self._run_compiler,
+                scratch=self._nursery.folder,  # removed even if this process is killed
             )
             if not result.cached:
                 self.compiling_seconds += result.seconds

@@ -90,7 +90,7 @@ class Foundry:
 
     def _compile(self, key: str, command: tuple[str, ...], name: str, source: str) -> Path:
         started = time.monotonic()
-        with tempfile.NamedTemporaryFile(prefix="kernel-smith-") as product:
+        with tempfile.NamedTemporaryFile(dir=self._nursery.folder) as product:
             target = Path(product.name)
             code, log = self._nursery.run_program(
                 self._place,
