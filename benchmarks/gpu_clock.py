@@ -24,7 +24,7 @@ import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.device import presence
-from kernel_smith.evaluation.judge.device.bench import DeviceBench, _Trusting
+from kernel_smith.evaluation.judge.device.bench import DeviceBench, Trusting
 from kernel_smith.evaluation.judge.device.clock import Contest, measure
 from kernel_smith.evaluation.judge.device.describe import describe_device
 from kernel_smith.evaluation.judge.device.session import DeviceSession
@@ -94,7 +94,7 @@ def run(bench: DeviceBench, session: DeviceSession, sampling: Sampling) -> list[
     for workload in bench.task.workloads:
         sets = bench.prepare(workload).stock.timing_sets()
         candidate = session._armed
-        contest = Contest(bench, workload, candidate, sets, _Trusting())  # type: ignore[arg-type]
+        contest = Contest(bench, workload, candidate, sets, Trusting())  # type: ignore[arg-type]
         bench.enter(candidate, workload, 2)  # type: ignore[arg-type]
         candidate.bind([next(sets), next(sets)])  # type: ignore[union-attr]
         candidate.run()  # type: ignore[union-attr]
