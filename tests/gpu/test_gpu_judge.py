@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ pytestmark = [
 SAMPLING = Sampling(target=0.05, unstable_above=1.0, min_rounds=4, max_rounds=12, max_seconds=1.0)
 OPTIONS = Options(seeds=2, sampling=SAMPLING, profile=False)
 LEAK_BYTES = 1 << 30
+PATIENCE = 10.0
 
 TASK = """
 import torch
@@ -79,7 +81,8 @@ FAULTS = {
     ),
     "hang": (
         EXACT.replace(
-            "    tl.store(", "    while tl.load(x) == tl.load(x):\n        pass\n    tl.store("
+            "    tl.store(",
+            "    while tl.load(x, volatile=True) < 1e30:\n        pass\n    tl.store(",
         ),
         {Reason.CALL_TIMEOUT},
     ),
@@ -178,4 +181,8 @@ def test_a_fault_ends_its_candidate_alone(fault: str, engine: LocalEngine, tmp_p
     assert failed.reason in reasons, f"{failed.stage} {failed.reason} {failed.message}"
     after = judge(engine, tmp_path, f"{EXACT}\n# after {fault}\n")
     assert before.stage is after.stage is Stage.OK
-    assert free - torch.cuda.mem_get_info()[0] < LEAK_BYTES
+    # Processes that wait for the next candidate come and go.
+    deadline = time.monotonic() + PATIENCE
+    while free - torch.cuda.mem_get_info()[0] > LEAK_BYTES and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert free - torch.cuda.mem_get_info()[0] <= LEAK_BYTES

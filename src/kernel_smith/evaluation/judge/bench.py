@@ -48,7 +48,7 @@ class Bench:
     def __init__(self, task: Task, nursery: Nursery, place: Place, seeds: int) -> None:
         self.task = task
         self.place = place
-        self.reference = Reference(task, self.device)
+        self.reference = Reference(task, self.device, self._pause)
         self._nursery = nursery
         # A reference may itself call kernels: a verified one that is to be improved upon.
         self._workshop = Workshop(
@@ -65,6 +65,9 @@ class Bench:
         self._baselines: dict[str, Participant] = {}
         self._successor: Participant | None = None
         self._has_timed = False
+
+    def _pause(self) -> None:
+        """Before each use of the device by the reference."""
 
     def stock(self, workload: Workload) -> Stock:
         if workload.name not in self._stocks:

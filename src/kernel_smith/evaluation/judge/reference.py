@@ -12,7 +12,7 @@ import linecache
 import random
 import secrets
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,9 +69,12 @@ def secret_seed() -> int:
 class Reference:
     """A task's code, loaded into the judge."""
 
-    def __init__(self, task: Task, device: str = "cpu") -> None:
+    def __init__(
+        self, task: Task, device: str = "cpu", pause: Callable[[], None] = lambda: None
+    ) -> None:
         self.task = task
         self.device = device
+        self._pause = pause  # called before each use of the device
         self._module = _execute(task)
         self._parameter_seed = secret_seed()
         self._init_arguments: dict[str, list[Any]] = {}
@@ -109,6 +112,7 @@ class Reference:
 
     def draw(self, workload: Workload, seed: int) -> InputSet:
         """Inputs of the author's distribution, from one seed."""
+        self._pause()
         with explained(self.task, "get_inputs"), torch.device(self.device):
             seed_everything(seed)
             arguments = _argument_list(self._module.get_inputs(**workload.params))
@@ -131,6 +135,7 @@ class Reference:
 
     def call(self, workload: Workload, inputs: InputSet) -> Result:
         """The reference in its own dtype. May raise: variants can leave a task's domain."""
+        self._pause()
         return _call(self.model(workload), inputs)
 
     def mutates(self, workload: Workload, inputs: InputSet) -> bool:
@@ -143,6 +148,7 @@ class Reference:
 
     def oracle(self, workload: Workload, inputs: InputSet) -> Result:
         """The same computation in double precision."""
+        self._pause()
         if workload.name not in self._oracles:
             self._oracles[workload.name] = copy.deepcopy(self.model(workload)).double()
         return _call(self._oracles[workload.name], promote(inputs))

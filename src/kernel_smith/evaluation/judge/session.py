@@ -67,6 +67,8 @@ class Session(ABC):
 
     interpreted = False
     """Are kernels interpreted on the CPU, for correctness alone?"""
+    keeps_disarmed = False
+    """Is the process whose kernels do nothing of use after the check that they matter?"""
 
     def __init__(
         self,
@@ -226,7 +228,8 @@ class Session(ABC):
             if self._is_right_without_kernels(bench, participant):
                 raise Rejected(Reason.DECOY_KERNEL)
         finally:
-            self._end(participant)
+            if not self.keeps_disarmed:
+                self._end(participant)
 
     def _is_right_without_kernels(self, bench: Bench, disarmed: Participant) -> bool:
         cheapest_first = sorted(self._task.workloads, key=lambda w: bench.prepare(w).seconds)

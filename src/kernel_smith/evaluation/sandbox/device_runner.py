@@ -71,10 +71,14 @@ class DeviceRunner(Runner):
         torch.backends.cudnn.allow_tf32 = allow_tf32
         torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
         if request["confined"]:
-            ask_for_compilers(self._ask_for_object)
+            ask_for_compilers(self._ask_for_object, self._tell)
         if request["disarmed"]:
             disarm_kernels()
         return super()._load(request, fds)
+
+    def _tell(self, what: str) -> None:
+        self._channel.send({"need": what})
+        self._channel.receive()
 
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
@@ -99,12 +103,15 @@ class DeviceRunner(Runner):
         assert self._memory is not None and self._model is not None
         self._forget_results()
         graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
+        stream = torch.cuda.current_stream()
         try:
             with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
                 for arguments in self._arguments:
                     self._results.append(self._model(*arguments))
         except Exception as error:
             self._results.clear()
+            torch.cuda.set_stream(stream)  # where a failed capture leaves off depends on how
+            self._memory.abandon()
             return {"refused": f"{type(error).__name__}: {error}"[:LONGEST_TRACEBACK]}
         self._graph = graph
         return {"at": [self._place(result) for result in self._results]}

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import IO, Any
 
 LAUNCHER, MACHINE_CODE = "triton-launcher", "ptx"
+COMPILING, COMPILED = "compiling", "compiled"  # said, so that others may have the device meanwhile
 
 Ask = Callable[[str, str, tuple[str, ...]], str]
 """Dialect, source and flags of something to compile; answered with the path of the product."""
+Tell = Callable[[str], None]
+"""Have the judge know that Triton compiles, or has compiled."""
 
 
 def warm_up() -> None:
@@ -39,7 +42,7 @@ def warm_up() -> None:
     triton.compile(source, target=GPUTarget("cuda", 90, 32))
 
 
-def ask_for_compilers(ask: Ask) -> None:
+def ask_for_compilers(ask: Ask, tell: Tell) -> None:
     """Have this process's Triton ask for what it would otherwise start programs for."""
     from triton import knobs
     from triton.backends.nvidia import compiler
@@ -50,7 +53,14 @@ def ask_for_compilers(ask: Ask) -> None:
     def run(command: list[str], *, stderr: IO[str], **options: Any) -> None:
         assemble(ask, command, stderr)
 
+    def begin(**compilation: Any) -> None:
+        tell(COMPILING)
+
+    def end(**compilation: Any) -> None:
+        tell(COMPILED)
+
     knobs.build.impl = build
+    knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook = begin, end
     compiler.subprocess = types.SimpleNamespace(
         run=run,
         check_output=subprocess.check_output,

@@ -36,6 +36,9 @@ class DeviceBench(Bench):
         """Whoever may use coarse arithmetic may use it in the library, too; else nobody may."""
         return self.task.precision is not Precision.STRICT
 
+    def _pause(self) -> None:
+        presence.turns().pause()
+
     def work(self, workload: Workload) -> Work:
         """What a call must move and compute."""
         if workload.name not in self._work:

@@ -20,7 +20,7 @@ from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.judge.device.turns import Turns
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
-from kernel_smith.evaluation.sandbox.triton_tools import LAUNCHER, MACHINE_CODE
+from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING, LAUNCHER, MACHINE_CODE
 from kernel_smith.inline.cache import ObjectCache
 from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import Limits, Reason, content_hash
@@ -57,7 +57,13 @@ class Foundry:
         """Nothing: kernels are Python functions, which Triton compiles when they are launched."""
 
     def provide(self, need: Any) -> dict[str, Any]:
-        """Answer a process that asks for something compiled."""
+        """Answer a process that asks for something compiled, or says that it compiles by itself."""
+        if need == COMPILING:
+            self._turns.step_out()
+            return {}
+        if need == COMPILED:
+            self._turns.come_back()
+            return {}
         try:
             dialect, source = str(need["dialect"]), str(need["source"])
             flags = tuple(str(flag) for flag in need["flags"])

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.room import DeviceRoom
 from kernel_smith.evaluation.judge.participant import Batch, Participant, Watcher, Windows
 from kernel_smith.evaluation.judge.reference import InputSet
@@ -45,6 +46,7 @@ class DeviceParticipant(Participant):
         super().load(source, name, entry, threads, **manner)
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
+        presence.turns().pause()
         self._captured = None
         super().bind(sets, check_signature)
 
@@ -121,6 +123,7 @@ class DeviceParticipant(Participant):
         if not finished:  # a long batch, or an exception
             answer = self.child.answer("go", timeout)
             wall = time.perf_counter() - before
+        presence.turns().come_back()  # should the process have said that it compiles, to the end
         with self.child.stopped():
             self._last_cpu = self.child.cpu_seconds()
             self._take_device_back()

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.child import ChildFailed, Interrupted
+from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.device import presence
@@ -71,6 +71,8 @@ class DeviceFull(Interrupted):
 
 
 class DeviceSession(Session):
+    keeps_disarmed = True  # for the time of calls without kernels
+
     def __init__(self, spares: Spares, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._spares = spares
@@ -209,16 +211,12 @@ class DeviceSession(Session):
 
     def _check_library(self, bench: DeviceBench, outcomes: Mapping[str, Outcome]) -> None:
         """For tasks that forbid it: is the device busy although the kernels do nothing?"""
-        workshop = self._workshop
-        assert workshop is not None
-        disarmed = self._disarmed = self._launch(workshop.disarmed, workshop.provide_disarmed)
+        disarmed = self._disarmed
         assert isinstance(disarmed, DeviceParticipant)
-        with contextlib.suppress(ChildFailed):
-            self._load(disarmed)
-            for workload in self._task.workloads:
-                samples = outcomes[workload.name].measurement.samples[CANDIDATE]
-                others = seconds_without_kernels(bench, disarmed, workload)
-                check_library_seconds(others, statistics.median(samples.seconds))
+        for workload in self._task.workloads:
+            samples = outcomes[workload.name].measurement.samples[CANDIDATE]
+            others = seconds_without_kernels(bench, disarmed, workload)
+            check_library_seconds(others, statistics.median(samples.seconds))
 
     def _contest(
         self, bench: DeviceBench, candidate: DeviceParticipant, workload: Workload

@@ -22,6 +22,7 @@ class Turns:
         self._door: IO[str] = (folder / f"{name}-door.lock").open("w")
         self._room: IO[str] = (folder / f"{name}.lock").open("w")
         self._sharing = False
+        self._inside = False
 
     @contextlib.contextmanager
     def sharing(self) -> Iterator[None]:
@@ -45,14 +46,36 @@ class Turns:
     @contextlib.contextmanager
     def stepping_out(self) -> Iterator[None]:
         """While sharing: let others have the device for as long as nothing runs on it."""
-        if not self._sharing:
-            yield
-            return
-        self._leave()
+        inside = self._inside
+        self.step_out()
         try:
             yield
         finally:
+            if inside:
+                self.come_back()
+
+    def step_out(self) -> None:
+        if self._sharing:
+            self._leave()
+
+    def come_back(self) -> None:
+        if self._sharing and not self._inside:
             self._enter(fcntl.LOCK_SH)
+
+    def pause(self) -> None:
+        """Between two uses of a shared device: whoever waits to have it alone goes first."""
+        if self._sharing and (not self._inside or self._somebody_waits()):
+            self._leave()
+            self._enter(fcntl.LOCK_SH)
+
+    def _somebody_waits(self) -> bool:
+        """Is the door closed?"""
+        try:
+            fcntl.flock(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._door, fcntl.LOCK_UN)
+        return False
 
     def _enter(self, how: int) -> None:
         fcntl.flock(self._door, fcntl.LOCK_EX)
@@ -60,6 +83,8 @@ class Turns:
             fcntl.flock(self._room, how)
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
+        self._inside = True
 
     def _leave(self) -> None:
         fcntl.flock(self._room, fcntl.LOCK_UN)
+        self._inside = False
