@@ -4,7 +4,9 @@
 
 The set is that of the tests: honest kernels of many kinds over tens of tasks, and cheats, crashes,
 hangs and memory hogs, which are judged without the static screen. Every line is written when its
-candidate is done, so a run that is cut short keeps what it has. The last line sums up.
+candidate is done, so a run that is cut short keeps what it has. The last line sums up: also how an
+honest candidate fared before all others and after them, and how much of the device's memory was
+free before the judges started and when they were gone.
 """
 
 from __future__ import annotations
@@ -12,17 +14,22 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from kernel_smith.evaluation.engines import LocalPool
+from kernel_smith.evaluation.judge.device.describe import describe_device
 from kernel_smith.records import Candidate, Evaluation, Limits, Options, Sampling, Stage, Task
 from kernel_smith.tasks import builtin_tasks, read_task
 
 FOLDER = Path(__file__).parent.parent / "tests" / "gpu"
 SAMPLING = Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6)
+WITNESS = "row_softmax__"
 LIMITS = Limits(load_seconds=20, call_seconds=5, compile_seconds=30)
 
 
@@ -71,6 +78,15 @@ def judge(entry: Entry, evaluation: Evaluation, seconds: float) -> dict[str, Any
     }
 
 
+def judge_witness(pool: LocalPool, moment: str, options: Options) -> dict[str, Any]:
+    """The same honest candidate, whatever else has happened."""
+    witness = next(entry for entry in entries() if entry.name.startswith(WITNESS))
+    source = f"{witness.path.read_text()}\n# {moment}\n"
+    candidate = Candidate(backend="triton", source=source, name=witness.path.name)
+    row = judge(witness, pool.submit(witness.task, candidate, options).result(), 0.0)
+    return {"end": row["end"], "speedup": row["speedup"]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lanes", type=int, default=4)
@@ -85,10 +101,9 @@ def main() -> None:
         seeds=2, screen=False, sampling=SAMPLING, limits=LIMITS, profile=chosen.profile
     )
     deadline = time.monotonic() + 60 * chosen.minutes
+    free, _ = torch.cuda.mem_get_info()
     with chosen.json.open("a") as file, LocalPool(chosen.lanes) as pool:
-        warm = wanted[-1]
-        source = Candidate(backend="triton", source=warm.path.read_text(), name=warm.path.name)
-        pool.submit(warm.task, source, options).result()
+        before = judge_witness(pool, "before", options)
         begin = time.monotonic()
         futures: dict[Future[Evaluation], Entry] = {}
         for entry in wanted:
@@ -113,6 +128,8 @@ def main() -> None:
                     waiting.cancel()
                 break
         total = time.monotonic() - begin
+        after = judge_witness(pool, "after", options)
+        pool.close()
         timed = sum(row.get("seconds", {}).get("timing", 0.0) for row in rows)
         summary = {
             "lanes": chosen.lanes,
@@ -122,6 +139,11 @@ def main() -> None:
             "seconds_per_evaluation": round(total / max(len(rows), 1), 3),
             "evaluations_per_minute": round(60 * len(rows) / total, 1),
             "share_of_time_with_the_device_alone": round(timed / total, 3),
+            "ends": Counter(str(row["end"]).partition("/")[0] for row in rows),
+            "witness": {"before": before, "after": after},
+            "free_gib": [round(f / 2**30, 2) for f in (free, torch.cuda.mem_get_info()[0])],
+            "device": describe_device().name,
+            "torch": torch.__version__,
         }
         print(json.dumps(summary), file=file, flush=True)
         print(json.dumps(summary, indent=1), flush=True)

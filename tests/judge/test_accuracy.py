@@ -579,3 +579,36 @@ def test_relative_error_and_scale() -> None:
         assert relative_error(torch.tensor([3.0, float(bad)]), want) == float("inf")
     assert scale_of(torch.tensor([3.0, -4.0, float("inf"), float("nan")])) == pytest.approx(scale)
     assert scale_of(torch.tensor([])) == 0
+
+
+CHOICE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.topk(torch.sigmoid(x) + 64.0, 4).indices
+
+def get_inputs():
+    return [torch.randn(4000, 64)]
+"""
+
+
+def chosen_from_the_other_end(x: torch.Tensor, offset: float) -> torch.Tensor:
+    """The same choice, where the last of equals wins."""
+    scores = 1 / (1 + torch.exp(-x.flip(1))) + offset
+    return 63 - torch.sort(scores, stable=True, descending=True).indices[:, :4]
+
+
+def test_either_of_two_that_rounding_makes_equal_may_be_chosen(case: Callable[[str], Case]) -> None:
+    choice = case(CHOICE)
+    (x,) = choice.inputs.tensors
+    other = chosen_from_the_other_end(x, 64.0)
+    assert not torch.equal(other, choice.expected.oracle[0])
+    assert choice.judge(other).reason is None
+
+
+def test_a_choice_that_rounding_does_not_explain_is_wrong(case: Callable[[str], Case]) -> None:
+    choice = case(CHOICE)
+    (x,) = choice.inputs.tensors
+    coarse = chosen_from_the_other_end(x, 1024.0)  # sixteen times as many are equal
+    assert choice.judge(coarse).reason is Reason.WRONG_VALUES

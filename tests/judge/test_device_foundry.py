@@ -21,7 +21,7 @@ from kernel_smith.evaluation.judge.device import foundry as foundry_module
 from kernel_smith.evaluation.judge.device.foundry import Foundry
 from kernel_smith.evaluation.judge.device.turns import Turns
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
-from kernel_smith.evaluation.sandbox.triton_tools import LAUNCHER, MACHINE_CODE
+from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING, LAUNCHER, MACHINE_CODE
 from kernel_smith.records import Limits, Reason
 
 FLAGS = ("-lineinfo", "-v", "--regAllocOptLevel=2", "--gpu-name=sm_90a")
@@ -51,6 +51,13 @@ class Witness:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.outside = False
+
+    def step_out(self) -> None:
+        self.outside = True
+
+    def come_back(self) -> None:
+        self.outside = False
 
     @contextmanager
     def stepping_out(self) -> Iterator[None]:
@@ -282,3 +289,12 @@ def test_a_machine_without_a_driver_is_told_what_it_lacks(
     with pytest.raises(MissingPrerequisite, match="libcuda") as caught:
         foundry.provide(need("int launch;", dialect=LAUNCHER, flags=[]))
     assert "TRITON_LIBCUDA_PATH" in caught.value.hint
+
+
+def test_others_may_have_the_device_while_a_process_compiles(
+    foundry: Foundry, turns: Witness
+) -> None:
+    assert foundry.provide(COMPILING) == {}
+    assert turns.outside
+    assert foundry.provide(COMPILED) == {}
+    assert not turns.outside

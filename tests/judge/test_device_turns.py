@@ -25,6 +25,8 @@ for line in sys.stdin:
     word = line.strip()
     if word == "leave":
         entered.pop().__exit__(None, None, None)
+    elif word in ("pause", "step_out", "come_back"):
+        getattr(turns, word)()
     else:
         entered.append(getattr(turns, word)())
         entered[-1].__enter__()
@@ -33,7 +35,7 @@ for line in sys.stdin:
 
 
 class Player:
-    """A process that enters (`sharing`, `alone`, `stepping_out`) and leaves when it is told to."""
+    """A process that enters (`sharing`, `alone`, `stepping_out`), pauses and leaves when told."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -183,3 +185,46 @@ def test_one_who_dies_waiting_leaves_the_door_open(
     wait_for_closed_door(tmp_path)
     loner.kill()
     newcomer.do("sharing")
+
+
+def test_who_pauses_lets_one_who_waits_to_be_alone_go_first(
+    player: Callable[[], Player], tmp_path: Path
+) -> None:
+    sharer, loner = player(), player()
+    sharer.do("sharing")
+    sharer.do("pause")
+    loner.begin("alone")
+    wait_for_closed_door(tmp_path)
+    sharer.begin("pause")
+    assert loner.done()
+    assert sharer.waits()
+    loner.do("leave")
+    assert sharer.done()
+    loner.begin("alone")
+    assert loner.waits()
+
+
+def test_who_is_out_comes_back_once(player: Callable[[], Player]) -> None:
+    sharer, loner = player(), player()
+    sharer.do("sharing")
+    sharer.do("step_out")
+    loner.do("alone")
+    sharer.do("stepping_out")
+    sharer.do("leave")  # was out before: stays out
+    sharer.begin("come_back")
+    assert sharer.waits()
+    loner.do("leave")
+    assert sharer.done()
+    sharer.do("come_back")
+    sharer.do("leave")
+    loner.do("alone")
+
+
+def test_who_is_alone_or_outside_does_not_pause(player: Callable[[], Player]) -> None:
+    first, second = player(), player()
+    second.do("pause")
+    first.do("alone")
+    first.do("pause")
+    second.do("pause")
+    second.begin("sharing")
+    assert second.waits()

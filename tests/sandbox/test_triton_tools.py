@@ -19,7 +19,7 @@ ASKING = """
 import json, subprocess, sys, tempfile
 from triton import knobs
 knobs.cache.dir = folder = sys.argv[1]
-asked, answer = [], {}
+asked, answer, told = [], {}, []
 
 class Refused(Exception):
     log = "ptxas fatal : not today"
@@ -59,7 +59,7 @@ def in_triton(program: str, folder: Path) -> dict[str, Any]:
 
 def test_machine_code_comes_from_whoever_is_asked(tmp_path: Path) -> None:
     program = """
-ask_for_compilers(compile_for_real)
+ask_for_compilers(compile_for_real, told.append)
 answer["cubin"] = compile_example().asm["cubin"][:4].hex()
 """
     answer = in_triton(program, tmp_path)
@@ -73,7 +73,7 @@ answer["cubin"] = compile_example().asm["cubin"][:4].hex()
 def test_a_refusal_is_what_triton_raises_where_ptxas_fails(tmp_path: Path) -> None:
     program = """
 from triton.backends.nvidia.compiler import PTXASError
-ask_for_compilers(refuse)
+ask_for_compilers(refuse, told.append)
 try:
     compile_example()
 except PTXASError as error:
@@ -87,7 +87,7 @@ except PTXASError as error:
 def test_a_launcher_is_asked_for_with_its_source(tmp_path: Path) -> None:
     program = """
 from triton.runtime.build import _build
-ask_for_compilers(lambda *what: asked.append(what) or "/a/launcher.so")
+ask_for_compilers(lambda *what: asked.append(what) or "/a/launcher.so", told.append)
 source = folder + "/launcher.c"
 with open(source, "w") as file:
     file.write("int launch;")

@@ -49,6 +49,7 @@ class BlockMixer:
     def __init__(self, mixer: Mixer, pool: list[InputSet]) -> None:
         self._masks = mixer.masks
         self._pool = pool
+        self._device = next((m.device for m in self._masks if m is not None), None)
         self._stacks = [
             None if mask is None else torch.stack([s.tensors[i] for s in pool]).view(mask.dtype)
             for i, mask in enumerate(self._masks)
@@ -56,9 +57,9 @@ class BlockMixer:
 
     def mix(self, mixtures: list[tuple[int, int, int]]) -> list[InputSet]:
         """Each mixture names two sets of the pool and a shift."""
-        columns = torch.tensor(mixtures)
+        left, right, shift = torch.tensor(mixtures, device=self._device).unbind(1)
         mixed = [
-            None if stack is None or mask is None else _blend_rows(stack, mask, columns)
+            None if stack is None or mask is None else _blend_rows(stack, mask, left, right, shift)
             for stack, mask in zip(self._stacks, self._masks, strict=True)
         ]
         return [
@@ -75,10 +76,15 @@ class BlockMixer:
         return InputSet(like.template, tensors)
 
 
-def _blend_rows(stack: torch.Tensor, mask: torch.Tensor, mixtures: torch.Tensor) -> torch.Tensor:
-    left, right, shift = mixtures.to(stack.device).unbind(1)
+def _blend_rows(
+    stack: torch.Tensor,
+    mask: torch.Tensor,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    shift: torch.Tensor,
+) -> torch.Tensor:
     size = stack[0].numel()
-    masks = mask.as_strided((_SHIFTS, size), (1, 1))[shift].view(len(mixtures), *stack.shape[1:])
+    masks = mask.as_strided((_SHIFTS, size), (1, 1))[shift].view(len(shift), *stack.shape[1:])
     blended = stack[left]
     others = stack[right]
     return blended.bitwise_xor_(others).bitwise_and_(masks).bitwise_xor_(others)

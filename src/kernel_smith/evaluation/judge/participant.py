@@ -133,7 +133,8 @@ class Participant:
             name: layout.place(p.shape, contiguous_stride(p.shape), p.dtype)
             for name, p in self._parameters.items()
         }
-        self._bases = [_reserve(layout, [s.tensors for s in like]) for _ in range(capacity)]
+        largest = _largest_of_each([s.tensors for s in like])
+        self._bases = [[layout.like(t).offset for t in largest] for _ in range(capacity)]
         by_output = [
             [
                 out_layout.place(t.shape, contiguous_stride(t.shape), t.dtype)
@@ -315,13 +316,12 @@ def _count(number: Any) -> int:
     return number
 
 
-def _reserve(layout: Layout, examples: Sequence[list[torch.Tensor]]) -> list[int]:
-    """Room for one call: per argument, as much as its largest example needs."""
-    bases = []
-    for variants in zip(*examples, strict=True):
-        largest = max(variants, key=lambda t: Slot(0, t.shape, t.stride(), _name(t)).nbytes)
-        bases.append(layout.like(largest).offset)
-    return bases
+def _largest_of_each(examples: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
+    """Per argument the example that needs most room."""
+    return [
+        max(variants, key=lambda t: Slot(0, t.shape, t.stride(), _name(t)).nbytes)
+        for variants in zip(*examples, strict=True)
+    ]
 
 
 def _slots_at(bases: Sequence[int], tensors: Sequence[torch.Tensor]) -> list[Slot]:

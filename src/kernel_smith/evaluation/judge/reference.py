@@ -266,7 +266,7 @@ def explained(task: Task, what: str) -> Iterator[None]:
     """Turn an exception inside the task's own code into an error that names its line."""
     try:
         yield
-    except BadInput:
+    except (BadInput, torch.OutOfMemoryError):  # the latter may be others' doing
         raise
     except Exception as error:
         line, trace = None, error.__traceback__

@@ -23,14 +23,14 @@ from kernel_smith.evaluation.judge.mixing import BlockMixer, Mixer
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, secret_seed, vary
 from kernel_smith.records import Variant, Workload
 
-_MAX_BYTES = {"cpu": 192 << 20, "cuda": 1 << 30}
+_MAX_BYTES = {"cpu": 192 << 20, "cuda": 256 << 20}
 _MAX_KEPT_ANSWER = {"cpu": 1 << 40, "cuda": 64 << 20}
-_MAX_SURPRISE_BYTES = {"cpu": 1 << 40, "cuda": 1 << 30}
+_MAX_SURPRISE_BYTES = {"cpu": 1 << 40, "cuda": 256 << 20}
 _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
 _MAX_REFERENCE_ERROR = 1e-2
-_BLOCK_SETS, _BLOCK_BYTES = 128, 1 << 30  # mixed at once
+_BLOCK_SETS, _BLOCK_BYTES = 128, 256 << 20  # mixed at once
 _MIXING_TRIALS = 12
 _MIXING_SECONDS = 0.25
 

@@ -7,6 +7,7 @@ inputs of another process nor write to the outputs of one.
 from __future__ import annotations
 
 import fcntl
+import functools
 import math
 import mmap
 import os
@@ -28,7 +29,7 @@ class Slot:
     stride: tuple[int, ...]
     dtype: str
 
-    @property
+    @functools.cached_property
     def nbytes(self) -> int:
         return extent_bytes(self.shape, self.stride, resolve_dtype(self.dtype))
 

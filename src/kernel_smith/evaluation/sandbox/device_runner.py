@@ -7,9 +7,10 @@ then no time is spent in Python, and none of its code runs while the clock does.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -77,8 +78,9 @@ class DeviceRunner(Runner):
         return super()._load(request, fds)
 
     def _tell(self, what: str) -> None:
-        self._channel.send({"need": what})
-        self._channel.receive()
+        if threading.current_thread() is threading.main_thread():
+            self._channel.send({"need": what})
+            self._channel.receive()
 
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
@@ -102,19 +104,26 @@ class DeviceRunner(Runner):
         """Record the bound calls, without running them; answered with why, if that is refused."""
         assert self._memory is not None and self._model is not None
         self._forget_results()
-        graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
+        graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         try:
-            with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
+            # Not by the graph's own `pool`: one that fails would keep it occupied.
+            with torch.no_grad(), self._memory.in_use(), torch.cuda.graph(graph):
                 for arguments in self._arguments:
                     self._results.append(self._model(*arguments))
         except Exception as error:
             self._results.clear()
-            torch.cuda.set_stream(stream)  # where a failed capture leaves off depends on how
-            self._memory.abandon()
+            self._clean_up_after_capture(stream)
             return {"refused": f"{type(error).__name__}: {error}"[:LONGEST_TRACEBACK]}
         self._graph = graph
         return {"at": [self._place(result) for result in self._results]}
+
+    def _clean_up_after_capture(self, stream: torch.cuda.Stream) -> None:
+        """One that fails leaves PyTorch in the midst of it: on a stream of its own, with a
+        generator of random numbers that waits for the end."""
+        torch.cuda.set_stream(stream)
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        generator.graphsafe_set_state(generator.clone_state())
 
     def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Take over the device, say so, and start when the doorbell rings.

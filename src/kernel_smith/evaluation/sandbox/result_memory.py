@@ -34,12 +34,6 @@ class ResultMemory:
         """What this thread allocates meanwhile comes from here."""
         return torch.cuda.use_mem_pool(self.pool)
 
-    def abandon(self) -> None:
-        """After a capture that failed: it may still hold the pool."""
-        device = torch.cuda.current_device()
-        with contextlib.suppress(RuntimeError):
-            torch._C._cuda_endAllocateToPool(device, self.pool.id)
-
     def locate(self, address: int) -> tuple[int, int] | None:
         """The chunk that an address lies in, and where in it."""
         for index, chunk in enumerate(self._chunks):

@@ -22,6 +22,7 @@ import os
 import pickle
 import statistics
 import sys
+import threading
 import time
 import traceback
 import types
@@ -133,6 +134,9 @@ class Runner:
         return {"ok": True}
 
     def _ask_for_object(self, dialect: str, source: str, flags: tuple[str, ...]) -> str:
+        if threading.current_thread() is not threading.main_thread():
+            # The judge expects nothing now, and would take the request for an answer.
+            raise inline.CompileError("kernels are compiled in the thread that forward runs in", "")
         self._channel.send({"need": {"dialect": dialect, "source": source, "flags": list(flags)}})
         answer = self._channel.receive()
         if "path" not in answer:

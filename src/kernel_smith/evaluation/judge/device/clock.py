@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 Way = Literal["replay", "plain"]
 
 _PACE = Pace(wanted=3e-3, shortest=2e-3)
-_WORTH_LENGTHENING = 1.5
-_PLAIN_CALLS = 24
+_MOST_CALLS = 200  # to capture more takes longer than it is worth
+_CALLS_TO_LEARN_FROM = 8
+_MOST_PLAIN_CALLS = 24
+_FEWEST_PLAIN_CALLS = 2
+_PLAIN_SECONDS = 5e-3  # per batch
 _PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
 _WARM_UP_ROUNDS = 2
 _EMPTY_BATCHES = 7
@@ -71,27 +74,29 @@ class Contest:
     def prepare(self) -> str | None:
         """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
         prepared = self.bench.prepare(self.workload)
-        self._enter(batch_length(prepared.seconds, prepared.seconds, prepared.capacity, _PACE))
-        refusal = self._capture()
-        if refusal is None:
-            self.round("replay")
-            seconds = max(self.candidate.device_seconds(), 1e-7)
-            length = batch_length(prepared.seconds, seconds, prepared.capacity, _PACE)
-            if length > _WORTH_LENGTHENING * self.length:
-                self._enter(length)
-                refusal = self._capture()
-        return refusal
+        capacity = min(prepared.capacity, _MOST_CALLS)
+        self._enter(batch_length(prepared.seconds, prepared.seconds, capacity, _PACE))
+        refusal = self._capture([self.candidate], min(self.length, _CALLS_TO_LEARN_FROM))
+        if refusal is not None:
+            return refusal
+        self.candidate.replay()
+        seconds = max(self.candidate.device_seconds(), 1e-7)
+        length = batch_length(prepared.seconds, seconds, capacity, _PACE)
+        if length > self.length:
+            self._enter(length)
+        self.length = length
+        return self._capture(self.everyone, length)
 
     def _enter(self, length: int) -> None:
         self.length = length
         for participant in self.everyone:
             self.bench.enter(participant, self.workload, length)
 
-    def _capture(self) -> str | None:
-        chosen = list(islice(self.sets, self.length))
-        for participant in self.everyone:
+    def _capture(self, participants: Sequence[DeviceParticipant], length: int) -> str | None:
+        chosen = list(islice(self.sets, length))
+        for participant in participants:
             participant.bind(chosen)
-        refusals = [participant.capture() for participant in self.everyone]
+        refusals = [participant.capture() for participant in participants]
         return next((refusal for refusal in refusals if refusal is not None), None)
 
     def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
@@ -131,9 +136,18 @@ class Timed:
 def time_both_ways(contest: Contest, sampling: Sampling) -> Timed:
     refusal = contest.prepare()
     if refusal is not None:
-        return Timed(measure(contest, sampling, "plain"), None, refusal)
+        most = _plain_calls(contest, contest.length)
+        return Timed(measure(contest, sampling, "plain", most), None, refusal)
     measurement = measure(contest, sampling, "replay")
-    return Timed(measurement, measure(contest, _PLAIN, "plain", _PLAIN_CALLS), None)
+    most = _plain_calls(contest, _MOST_PLAIN_CALLS)
+    return Timed(measurement, measure(contest, _PLAIN, "plain", most), None)
+
+
+def _plain_calls(contest: Contest, most: int) -> int:
+    """Per batch: a reference may launch thousands of kernels in a call."""
+    batches = contest.round("plain", _FEWEST_PLAIN_CALLS)
+    slowest = max(batch.windows.run_wall / batch.calls for batch in batches.values())
+    return max(_FEWEST_PLAIN_CALLS, min(most, int(_PLAIN_SECONDS / slowest)))
 
 
 def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = None) -> Measurement:

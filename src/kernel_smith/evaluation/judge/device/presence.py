@@ -10,8 +10,8 @@ from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.device.turns import Turns
 
 _CROWDED = 0.5  # of the device's memory, if less is free
-_ARENA_SHARE = 1 / 32  # of what is free: per process, of several judges with several processes each
-_SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 4 << 30
+_ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
+_SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
 
 
 @functools.cache

@@ -52,6 +52,18 @@ class Quiet:
         return time.perf_counter() - before
 
 
+def check_joined(refusal: str) -> None:
+    """Raise `Rejected` where a capture failed because of work on a stream that nobody waits for.
+
+    Here a call waits for the whole device. In production its results would be read too early.
+    """
+    if "cudaErrorStreamCaptureUnjoined" in refusal:
+        raise Rejected(
+            Reason.DEFERRED_WORK,
+            "a call leaves work on a stream of its own that the caller's stream does not wait for",
+        )
+
+
 def check_idle(looks: list[bool]) -> None:
     """Raise `Rejected` if the device was busy at many of the moments when nobody was to use it."""
     busy = sum(looks)

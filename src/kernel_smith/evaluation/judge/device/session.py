@@ -29,7 +29,7 @@ from kernel_smith.evaluation.judge.device.library import (
     seconds_without_kernels,
 )
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
-from kernel_smith.evaluation.judge.device.quiet import check_idle
+from kernel_smith.evaluation.judge.device.quiet import check_idle, check_joined
 from kernel_smith.evaluation.judge.device.roofline import roofline
 from kernel_smith.evaluation.judge.device.spares import Spare, Spares
 from kernel_smith.evaluation.judge.device.standings import (
@@ -52,6 +52,7 @@ from kernel_smith.records import (
     DeviceKernel,
     Evaluation,
     Precision,
+    Reason,
     Roofline,
     Workload,
 )
@@ -84,9 +85,14 @@ class DeviceSession(Session):
     def run(self) -> Evaluation:
         """Memory that ran out may be the candidate's doing, or that of other judges."""
         try:
-            return super().run()
+            evaluation = super().run()
         except (torch.OutOfMemoryError, DeviceError) as error:
             raise DeviceFull(str(error), by_candidate=self._held_much()) from error
+        if evaluation.reason is Reason.MEMORY_LIMIT and not self._held_much():
+            free, total = torch.cuda.mem_get_info()
+            if free < _MUCH_MEMORY * total:
+                raise DeviceFull(evaluation.message, by_candidate=False)
+        return evaluation
 
     def _held_much(self) -> bool:
         """End the candidate's processes: is a good part of the device's memory free then?"""
@@ -185,6 +191,7 @@ class DeviceSession(Session):
             timed = time_both_ways(contest, self._options.sampling)
             self._check_integrity(bench, contest, timed.measurement, workload, limits)
         if timed.refusal is not None:
+            check_joined(timed.refusal)
             self._notes.append(f"{workload.name}: no CUDA graph, timed plainly: {timed.refusal}")
         return self._outcome(bench, workload, timed)
 
