@@ -11,16 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_smith.evaluation.judge.accuracy import (
-    Comparison,
     Expected,
-    compare,
     expect,
-    histogram,
-    plainly_right,
     precision_rtol,
     relative_error,
     scale_of,
 )
+from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, round_mantissa
 from kernel_smith.records import Reason, Task, Workload
 from kernel_smith.tasks import read_task

@@ -7,15 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.accuracy import (
-    Comparison,
-    Expected,
-    compare,
-    expect,
-    histogram,
-    is_finite,
-    plainly_right,
-)
+from kernel_smith.evaluation.judge.accuracy import Expected, expect, is_finite
+from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
 from kernel_smith.evaluation.judge.reference import InputSet, Reference
 from kernel_smith.records import Reason, Task
 

@@ -12,7 +12,8 @@ import torch
 
 import kernel_smith
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.accuracy import compare, computable, expect, is_finite
+from kernel_smith.evaluation.judge.accuracy import computable, expect, is_finite
+from kernel_smith.evaluation.judge.comparison import compare
 from kernel_smith.evaluation.judge.reference import (
     InputSet,
     Reference,

@@ -12,7 +12,7 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -85,6 +85,12 @@ class Child:
             raise Interrupted(f"a child process did not start: {error!r}") from error
         # The process-wide CPU clock of another process, as clock_getcpuclockid(3) computes it.
         self._cpu_clock = (~self.pid << 3) | 2
+
+    def move_to(self, cores: Collection[int]) -> None:
+        """Have all of its threads run there. The process itself has no say in it."""
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            with contextlib.suppress(OSError):  # it ended, or is not ours to move
+                os.sched_setaffinity(int(thread), cores)
 
     def cpu_seconds(self) -> float:
         """Processor time of all threads so far, by the operating system's books."""

@@ -10,16 +10,8 @@ from typing import Any
 
 import torch
 
-from kernel_smith.evaluation.judge.accuracy import (
-    Comparison,
-    Expected,
-    compare,
-    computable,
-    expect,
-    histogram,
-    plainly_right,
-    scale_of,
-)
+from kernel_smith.evaluation.judge.accuracy import Expected, computable, expect, scale_of
+from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
 from kernel_smith.evaluation.judge.description import check_description
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet

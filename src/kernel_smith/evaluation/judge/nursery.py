@@ -95,7 +95,9 @@ class Nursery:
         """
         while len(self._dead) > _MOST_UNBURIED:
             self.bury_one()
-        policy = self._policy(limits, place.timed, readable, allow_exec=allow_exec, gpu=gpu)
+        # What runs on a GPU is compiled in its own process, and only then moved to be timed.
+        cores = place.judge if gpu else place.timed
+        policy = self._policy(limits, cores, readable, allow_exec=allow_exec, gpu=gpu)
         child = self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
         child.trusted = trusted
         return child

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -104,11 +104,10 @@ class DeviceRunner(Runner):
         """Record the bound calls, without running them; answered with why, if that is refused."""
         assert self._memory is not None and self._model is not None
         self._forget_results()
-        graph = torch.cuda.CUDAGraph()
+        graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
         stream = torch.cuda.current_stream()
         try:
-            # Not by the graph's own `pool`: one that fails would keep it occupied.
-            with torch.no_grad(), self._memory.in_use(), torch.cuda.graph(graph):
+            with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
                 for arguments in self._arguments:
                     self._results.append(self._model(*arguments))
         except Exception as error:
@@ -119,9 +118,11 @@ class DeviceRunner(Runner):
         return {"at": [self._place(result) for result in self._results]}
 
     def _clean_up_after_capture(self, stream: torch.cuda.Stream) -> None:
-        """One that fails leaves PyTorch in the midst of it: on a stream of its own, with a
-        generator of random numbers that waits for the end."""
+        """One that fails leaves PyTorch in the midst of it: allocating from the pool, on a stream
+        of its own, with a generator of random numbers that waits for the end."""
+        assert self._memory is not None
         torch.cuda.set_stream(stream)
+        self._memory.abandon_pool()
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         generator.graphsafe_set_state(generator.clone_state())
 

@@ -27,12 +27,27 @@ class ResultMemory:
         self._announced = 0
         # Kept alive: PyTorch holds their addresses only.
         self._functions = (_Allocate(self._allocate), _Free(self._free))
-        allocate, free = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
-        self.pool = torch.cuda.MemPool(torch._C._cuda_customAllocator(allocate, free))
+        self._abandoned: list[torch.cuda.MemPool] = []
+        self.pool = self._new_pool()
 
     def in_use(self) -> contextlib.AbstractContextManager[Any]:
         """What this thread allocates meanwhile comes from here."""
         return torch.cuda.use_mem_pool(self.pool)
+
+    def abandon_pool(self) -> None:
+        """After a capture that failed, and for which PyTorch still allocates from the pool.
+
+        Its allocator for the host holds on to the pool as well, and cannot be told to let go. So
+        another one takes its place, with the same memory.
+        """
+        with contextlib.suppress(RuntimeError):
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self.pool.id)
+        self._abandoned.append(self.pool)
+        self.pool = self._new_pool()
+
+    def _new_pool(self) -> torch.cuda.MemPool:
+        allocate, free = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
+        return torch.cuda.MemPool(torch._C._cuda_customAllocator(allocate, free))
 
     def locate(self, address: int) -> tuple[int, int] | None:
         """The chunk that an address lies in, and where in it."""

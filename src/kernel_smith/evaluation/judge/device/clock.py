@@ -73,6 +73,8 @@ class Contest:
 
     def prepare(self) -> str | None:
         """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
+        for participant in self.everyone:
+            participant.child.move_to(self.bench.place.timed)
         prepared = self.bench.prepare(self.workload)
         capacity = min(prepared.capacity, _MOST_CALLS)
         self._enter(batch_length(prepared.seconds, prepared.seconds, capacity, _PACE))
