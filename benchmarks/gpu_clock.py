@@ -62,10 +62,10 @@ TASK = """
 TASK = {
     "variants": ["small"],
     "workloads": {
-        "5us": {"count": 1 << 18, "steps": 200},
-        "20us": {"count": 1 << 20, "steps": 380},
-        "100us": {"count": 1 << 20, "steps": 2050},
-        "1000us": {"count": 1 << 20, "steps": 21000},
+        "5us": {"count": 262144, "steps": 200},
+        "20us": {"count": 1048576, "steps": 380},
+        "100us": {"count": 1048576, "steps": 2050},
+        "1000us": {"count": 1048576, "steps": 21000},
     },
 }
 

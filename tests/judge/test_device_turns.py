@@ -35,7 +35,8 @@ for line in sys.stdin:
 
 
 class Player:
-    """A process that enters (`sharing`, `alone`, `stepping_out`), pauses and leaves when told."""
+    """A process that enters (`sharing`, `alone`, `lingering`, `stepping_out`), pauses and leaves
+    when it is told to."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -97,29 +98,80 @@ def wait_for_closed_door(folder: Path) -> None:
     raise AssertionError("nobody closed the door")
 
 
-def test_those_who_share_are_there_together(player: Callable[[], Player]) -> None:
+@pytest.mark.parametrize("first", ["sharing", "alone"])
+@pytest.mark.parametrize("second", ["sharing", "alone"])
+def test_one_at_a_time(player: Callable[[], Player], first: str, second: str) -> None:
+    one, other = player(), player()
+    one.do(first)
+    other.begin(second)
+    assert other.waits()
+    one.do("leave")
+    assert other.done()
+
+
+def test_those_who_share_take_turns(player: Callable[[], Player]) -> None:
     first, second = player(), player()
     first.do("sharing")
-    second.do("sharing")
-
-
-@pytest.mark.parametrize("other", ["sharing", "alone"])
-def test_who_is_alone_keeps_others_out(player: Callable[[], Player], other: str) -> None:
-    first, second = player(), player()
-    first.do("alone")
-    second.begin(other)
-    assert second.waits()
-    first.do("leave")
+    second.begin("sharing")
+    time.sleep(A_WHILE)  # longer than a turn lasts
+    first.begin("pause")
     assert second.done()
+    assert first.waits()
+    second.do("leave")
+    assert first.done()
 
 
-def test_who_shares_keeps_out_those_who_want_to_be_alone(player: Callable[[], Player]) -> None:
-    first, second = player(), player()
-    first.do("sharing")
-    second.begin("alone")
-    assert second.waits()
-    first.do("leave")
-    assert second.done()
+def test_beside_one_who_lingers_others_have_their_turns_but_none_is_alone(
+    player: Callable[[], Player],
+) -> None:
+    lingerer, sharer, loner = player(), player(), player()
+    lingerer.do("sharing")
+    lingerer.do("lingering")
+    sharer.do("sharing")
+    sharer.do("leave")
+    loner.begin("alone")
+    assert loner.waits()
+    lingerer.begin("leave")
+    assert loner.done()
+    assert lingerer.waits()
+    loner.do("leave")
+    assert lingerer.done()
+
+
+def test_one_who_lingers_may_step_out_and_come_back_to_linger(
+    player: Callable[[], Player],
+) -> None:
+    lingerer, sharer, loner = player(), player(), player()
+    lingerer.do("sharing")
+    lingerer.do("lingering")
+    lingerer.do("step_out")
+    loner.do("alone")
+    loner.do("leave")
+    lingerer.do("come_back")
+    sharer.do("sharing")
+    loner.begin("alone")
+    assert loner.waits()
+    sharer.do("leave")
+    assert loner.waits()
+    lingerer.begin("leave")
+    assert loner.done()
+
+
+def test_nobody_waits_for_ever(player: Callable[[], Player]) -> None:
+    """One lingers and wants its turn back, which another has, which a third keeps out."""
+    lingerer, sharer, loner = player(), player(), player()
+    lingerer.do("sharing")
+    lingerer.do("lingering")
+    loner.begin("alone")
+    assert loner.waits()
+    sharer.begin("sharing")
+    assert sharer.waits()
+    lingerer.begin("leave")
+    assert loner.done()
+    loner.do("leave")
+    assert sharer.done()
+    sharer.do("leave")
+    assert lingerer.done()
 
 
 def test_newcomers_do_not_overtake_one_who_waits_to_be_alone(
@@ -184,6 +236,7 @@ def test_one_who_dies_waiting_leaves_the_door_open(
     loner.begin("alone")
     wait_for_closed_door(tmp_path)
     loner.kill()
+    sharer.do("leave")
     newcomer.do("sharing")
 
 

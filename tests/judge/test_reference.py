@@ -16,6 +16,7 @@ from kernel_smith.evaluation.judge.reference import (
     Reference,
     promote,
     round_mantissa,
+    truncate_mantissa,
     vary,
 )
 from kernel_smith.evaluation.sandbox.tree import flatten
@@ -47,6 +48,13 @@ def test_seven_bits_are_what_bfloat16_keeps(values: list[float]) -> None:
 def test_ten_bits_are_what_float16_keeps_in_its_range(values: list[float]) -> None:
     exact = torch.tensor([*values, *(-v for v in values)], dtype=torch.float32)
     assert torch.equal(round_mantissa(exact.double(), 10), exact.half().double())
+
+
+@given(st.lists(st.floats(2**-100, 2**100, width=32), min_size=1, max_size=20))
+def test_truncation_leaves_out_the_bits_that_tensor_cores_do_not_read(values: list[float]) -> None:
+    exact = torch.tensor([*values, *(-v for v in values)], dtype=torch.float32)
+    read = (exact.view(torch.int32) & ~0x1FFF).view(torch.float32)
+    assert torch.equal(truncate_mantissa(exact.double(), 10), read.double())
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False), st.integers(1, 20))

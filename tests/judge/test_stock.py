@@ -287,3 +287,11 @@ def test_every_variant_can_be_asked_for_alone(make_stock: MakeStock, variant: Va
     settings = f'{{"variants": ["{variant.value}"]}}'
     stock = make_stock(source("[torch.randn(4, 4)]", settings=settings))
     assert stock.checks[-1].inputs.label == variant.value
+
+
+def test_few_sets_are_drawn_ahead_where_they_can_be_mixed(
+    make_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stock_module, "_ENOUGH_TO_MIX", {"cpu": 8})
+    assert len(make_stock(source("[torch.randn(4, 8)]"), pool=20)._pool) == 8
+    assert len(make_stock(source("[torch.randint(9, (4, 8))]"), pool=20)._pool) == 20

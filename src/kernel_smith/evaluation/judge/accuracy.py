@@ -9,11 +9,19 @@ wrong. Complex outputs are compared as pairs of real numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
-from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
+from kernel_smith.evaluation.judge.reference import (
+    InputSet,
+    Reference,
+    Result,
+    round_mantissa,
+    truncate_mantissa,
+)
 from kernel_smith.records import Precision, Tolerance, Workload
 
 _FLOORS = {
@@ -25,7 +33,11 @@ _FLOORS = {
 _COARSE_FLOOR = 5e-2  # fp8 and whatever comes next
 _REFERENCE_FACTOR = 4.0
 PRECISION_FACTOR = 4.0
-_MANTISSA = {Precision.TF32: 10, Precision.FP16: 10, Precision.BF16: 7}
+_COARSER = {
+    Precision.TF32: partial(truncate_mantissa, bits=10),
+    Precision.FP16: partial(round_mantissa, bits=10),
+    Precision.BF16: partial(round_mantissa, bits=7),
+}
 _TINY = torch.finfo(torch.float64).tiny
 
 
@@ -106,16 +118,22 @@ def _own_error(got: torch.Tensor, want: torch.Tensor) -> float:
 
 def precision_rtol(reference: Reference, workload: Workload, inputs: InputSet) -> float:
     """What the task's allowed precision adds to the tolerance."""
-    bits = _MANTISSA.get(reference.task.precision)
-    if bits is None:
+    coarsen = _COARSER.get(reference.task.precision)
+    if coarsen is None:
         return 0.0
-    return PRECISION_FACTOR * rounding_error(reference, workload, inputs, bits)
+    return PRECISION_FACTOR * error_of(coarsen, reference, workload, inputs)
 
 
-def rounding_error(reference: Reference, workload: Workload, inputs: InputSet, bits: int) -> float:
+def error_of(
+    coarsen: Callable[[torch.Tensor], torch.Tensor],
+    reference: Reference,
+    workload: Workload,
+    inputs: InputSet,
+) -> float:
+    """What fewer bits of inputs and parameters do to the results."""
     try:
         exact = reference.oracle(workload, inputs).tensors
-        rounded = reference.oracle_rounded(workload, inputs, bits).tensors
+        rounded = reference.oracle_coarse(workload, inputs, coarsen).tensors
     except Exception:
         return 0.0
     pairs = [p for p in zip(parts(rounded), parts(exact), strict=True) if p[1].is_floating_point()]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -20,13 +21,13 @@ import torch
 from kernel_smith.evaluation.judge.accuracy import (
     PRECISION_FACTOR,
     Expected,
+    error_of,
     parts,
     precision_rtol,
     relative_error,
-    rounding_error,
     wide_type,
 )
-from kernel_smith.evaluation.judge.reference import InputSet, Reference, promote
+from kernel_smith.evaluation.judge.reference import InputSet, Reference, promote, round_mantissa
 from kernel_smith.evaluation.judge.rounding_noise import RoundingNoise
 from kernel_smith.records import ErrorBin, Reason, Workload, WorstElement
 
@@ -213,7 +214,7 @@ def _name_failure(
     if not got.is_floating_point() or not expected.has_oracle:
         return Reason.WRONG_VALUES
     for bits in _DOWNGRADE_BITS:
-        coarse = rounding_error(reference, workload, inputs, bits)
+        coarse = error_of(partial(round_mantissa, bits=bits), reference, workload, inputs)
         if error <= min(PRECISION_FACTOR * coarse, _MOST_BY_ROUNDING):
             return Reason.PRECISION
     return Reason.WRONG_VALUES

@@ -153,13 +153,18 @@ class Reference:
             self._oracles[workload.name] = copy.deepcopy(self.model(workload)).double()
         return _call(self._oracles[workload.name], promote(inputs))
 
-    def oracle_rounded(self, workload: Workload, inputs: InputSet, bits: int) -> Result:
-        """The oracle on inputs and parameters with only `bits` bits of mantissa."""
+    def oracle_coarse(
+        self,
+        workload: Workload,
+        inputs: InputSet,
+        coarsen: Callable[[torch.Tensor], torch.Tensor],
+    ) -> Result:
+        """The oracle on inputs and parameters with fewer bits of mantissa."""
         model = copy.deepcopy(self.model(workload)).double()
         for parameter in model.parameters():
-            parameter.data = round_mantissa(parameter.data, bits)
+            parameter.data = coarsen(parameter.data)
         promoted = promote(inputs)
-        tensors = [round_mantissa(t, bits) for t in promoted.tensors]
+        tensors = [coarsen(t) for t in promoted.tensors]
         return _call(model, InputSet(promoted.template, tensors))
 
 
@@ -192,11 +197,23 @@ def _promoted(tensor: torch.Tensor) -> torch.Tensor:
 
 def round_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
     """Round to `bits` explicit bits of mantissa, keeping the exponent's range."""
+    return _with_mantissa(tensor, bits, torch.round)
+
+
+def truncate_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
+    """The same, but leave the other bits out, as a GPU does when it multiplies TF32 numbers. The
+    errors have one sign then, and add up."""
+    return _with_mantissa(tensor, bits, torch.trunc)
+
+
+def _with_mantissa(
+    tensor: torch.Tensor, bits: int, whole: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
     if not tensor.is_floating_point():
         return tensor
     mantissa, exponent = torch.frexp(tensor)
     steps = float(1 << (bits + 1))
-    return torch.ldexp(torch.round(mantissa * steps) / steps, exponent)
+    return torch.ldexp(whole(mantissa * steps) / steps, exponent)
 
 
 def vary(inputs: InputSet, variant: Variant, seed: int) -> InputSet:

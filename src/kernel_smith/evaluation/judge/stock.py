@@ -29,6 +29,7 @@ _MAX_SURPRISE_BYTES = {"cpu": 1 << 40, "cuda": 256 << 20}
 _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
+_ENOUGH_TO_MIX = {"cpu": 4096, "cuda": 64}  # on a GPU to draw takes longer than to mix
 _MAX_REFERENCE_ERROR = 1e-2
 _BLOCK_SETS, _BLOCK_BYTES = 128, 256 << 20  # mixed at once
 _MIXING_TRIALS = 12
@@ -76,10 +77,13 @@ class Stock:
             else:
                 self.checks.append(check)
         self.surprises = self._draw_surprises()
-        self._pool = self._fill_pool()
+        self._pool: list[InputSet] = []
+        self._fill_pool(min(_ENOUGH_TO_MIX[self._kind], _MAX_TIMING_SETS))
         self._seen: set[int] = set()
         self._mixer = Mixer(self.author.inputs)
         self.mixes = self._mixing_works()
+        if not self.mixes:
+            self._fill_pool(_MAX_TIMING_SETS)
 
     @property
     def calls_to_check(self) -> int:
@@ -194,17 +198,16 @@ class Stock:
         limit = _MAX_REFERENCE_ERROR * (8 if coarse else 1)
         return check if finite and check.reference_error <= limit else None
 
-    def _fill_pool(self) -> list[InputSet]:
-        pool: list[InputSet] = []
+    def _fill_pool(self, most: int) -> None:
+        pool = self._pool
         size = sum(t.nbytes for t in self.author.inputs.tensors) or 1
         deadline = time.monotonic() + _MAX_SECONDS
-        while len(pool) < _MAX_TIMING_SETS and (len(pool) + 1) * size <= _MAX_BYTES[self._kind]:
+        while len(pool) < most and (len(pool) + 1) * size <= _MAX_BYTES[self._kind]:
             pool.append(self._draw())
             if len(pool) >= _MIN_TIMING_SETS and time.monotonic() > deadline:
                 break
         while len(pool) < _MIN_TIMING_SETS:
             pool.append(self._draw())
-        return pool
 
     def _mixing_works(self) -> bool:
         """Mixed sets must stay in the reference's domain: same shapes, finite results."""

@@ -15,7 +15,7 @@ from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.records import DeviceKernel, Reason, Workload
 
-_CALLS, _REPLAYS = 8, 5
+_CALLS, _REPLAYS = 16, 5
 _SHARE = 0.1
 _CLOCK_SECONDS = 5e-6  # shorter times are noise to the clock
 _PROFILE_SECONDS = 2e-6
@@ -28,6 +28,7 @@ def seconds_without_kernels(
 
     Zero where the process cannot go on without its kernels, or cannot be captured.
     """
+    disarmed.child.move_to(bench.place.timed)
     try:
         sets = bench.enter(disarmed, workload, _CALLS).stock.timing_sets()
         disarmed.bind([next(sets) for _ in range(_CALLS)])

@@ -39,11 +39,12 @@ class DeviceParticipant(Participant):
         self.child.ready()
 
     def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
-        answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
-        missing = answer.get("missing")
-        if missing:
-            raise Interrupted(f"a child process got no device: {missing}")
-        super().load(source, name, entry, threads, **manner)
+        with presence.turns().lingering():
+            answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
+            missing = answer.get("missing")
+            if missing:
+                raise Interrupted(f"a child process got no device: {missing}")
+            super().load(source, name, entry, threads, **manner)
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         presence.turns().pause()
@@ -121,9 +122,9 @@ class DeviceParticipant(Participant):
         finished = self._bell.await_finish(mark, _LONGEST_AWAKE)
         wall = time.perf_counter() - before
         if not finished:  # a long batch, or an exception
-            answer = self.child.answer("go", timeout)
-            wall = time.perf_counter() - before
-        presence.turns().come_back()  # should the process have said that it compiles, to the end
+            with presence.turns().lingering():
+                answer = self.child.answer("go", timeout)
+                wall = time.perf_counter() - before
         with self.child.stopped():
             self._last_cpu = self.child.cpu_seconds()
             self._take_device_back()

@@ -192,7 +192,8 @@ class DeviceSession(Session):
             self._check_integrity(bench, contest, timed.measurement, workload, limits)
         if timed.refusal is not None:
             check_joined(timed.refusal)
-            self._notes.append(f"{workload.name}: no CUDA graph, timed plainly: {timed.refusal}")
+            why = timed.refusal.partition("\n")[0]  # CUDA goes on with general advice
+            self._notes.append(f"{workload.name}: no CUDA graph, timed plainly: {why}")
         return self._outcome(bench, workload, timed)
 
     def _outcome(self, bench: DeviceBench, workload: Workload, timed: Timed) -> Outcome:

@@ -1,7 +1,9 @@
-"""Who may use the GPU: many judges at once while they check, one alone while it times.
+"""Who may use the GPU: judges take short turns while they check, one has it alone while it times.
 
-The locks are advisory, hold across all judges of this machine, and vanish with their process. A
-judge that wants the device alone first closes the door to newcomers, or it would wait for ever.
+A GPU serves several processes by slices of milliseconds, so that each waits for all others at every
+step; taking turns, each works at full speed. Whoever waits long for a candidate's process steps
+aside meanwhile. The locks are advisory, hold across all judges of this machine, and vanish with
+their process.
 """
 
 from __future__ import annotations
@@ -10,24 +12,59 @@ import contextlib
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+
+_TURN_SECONDS = 0.02
+
+
+class FairLock:
+    """A lock between processes. Whoever waits holds the door, so that nobody can overtake."""
+
+    def __init__(self, name: str) -> None:
+        folder = Path(tempfile.gettempdir())
+        self._door = (folder / f"{name}-door.lock").open("w")
+        self._lock = (folder / f"{name}.lock").open("w")
+
+    def acquire(self, *, shared: bool = False) -> None:
+        fcntl.flock(self._door, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def release(self) -> None:
+        """Also where it is not held."""
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def is_wanted(self) -> bool:
+        """Does somebody wait?"""
+        try:
+            fcntl.flock(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._door, fcntl.LOCK_UN)
+        return False
 
 
 class Turns:
+    """First one's turn comes, then the device is free: never the other way round, or two could wait
+    for each other."""
+
     def __init__(self, device: int = 0) -> None:
-        folder = Path(tempfile.gettempdir())
         name = f"kernel-smith-gpu-{os.getuid()}-{device}"
-        self._door: IO[str] = (folder / f"{name}-door.lock").open("w")
-        self._room: IO[str] = (folder / f"{name}.lock").open("w")
+        self._device = FairLock(name)
+        self._turn = FairLock(f"{name}-turn")
         self._sharing = False
         self._inside = False
+        self._lingering = False
+        self._since = 0.0
 
     @contextlib.contextmanager
     def sharing(self) -> Iterator[None]:
-        """Beside others that share."""
-        self._enter(fcntl.LOCK_SH)
+        """In turn with others that share."""
+        self._enter()
         self._sharing = True
         try:
             yield
@@ -37,15 +74,38 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        self._enter(fcntl.LOCK_EX)
+        self._device.acquire()
         try:
             yield
         finally:
+            self._device.release()
+
+    def pause(self) -> None:
+        """Between two uses of a shared device: it is the others' turn, if mine has been long."""
+        short = self._inside and time.monotonic() - self._since < _TURN_SECONDS
+        if self._sharing and (not short or self._device.is_wanted()):
             self._leave()
+            self._enter()
+
+    @contextlib.contextmanager
+    def lingering(self) -> Iterator[None]:
+        """While sharing: others have their turns although something of mine may still run. Nobody
+        is alone with the device, though."""
+        if not self._sharing:
+            yield
+            return
+        self._lingering = True
+        self._turn.release()
+        try:
+            yield
+        finally:
+            self._lingering = False
+            self._leave()
+            self._enter()
 
     @contextlib.contextmanager
     def stepping_out(self) -> Iterator[None]:
-        """While sharing: let others have the device for as long as nothing runs on it."""
+        """While sharing: others may even be alone, for as long as nothing of mine runs."""
         inside = self._inside
         self.step_out()
         try:
@@ -60,31 +120,16 @@ class Turns:
 
     def come_back(self) -> None:
         if self._sharing and not self._inside:
-            self._enter(fcntl.LOCK_SH)
+            self._enter()
 
-    def pause(self) -> None:
-        """Between two uses of a shared device: whoever waits to have it alone goes first."""
-        if self._sharing and (not self._inside or self._somebody_waits()):
-            self._leave()
-            self._enter(fcntl.LOCK_SH)
-
-    def _somebody_waits(self) -> bool:
-        """Is the door closed?"""
-        try:
-            fcntl.flock(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        fcntl.flock(self._door, fcntl.LOCK_UN)
-        return False
-
-    def _enter(self, how: int) -> None:
-        fcntl.flock(self._door, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self._room, how)
-        finally:
-            fcntl.flock(self._door, fcntl.LOCK_UN)
+    def _enter(self) -> None:
+        if not self._lingering:
+            self._turn.acquire()
+        self._device.acquire(shared=True)
         self._inside = True
+        self._since = time.monotonic()
 
     def _leave(self) -> None:
-        fcntl.flock(self._room, fcntl.LOCK_UN)
+        self._device.release()
+        self._turn.release()
         self._inside = False
