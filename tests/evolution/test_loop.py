@@ -13,6 +13,7 @@ from kernel_smith.evolution.loop import Loop, Opener
 from kernel_smith.evolution.run import Run, fold
 from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
+    Beginning,
     Budget,
     Candidate,
     Event,
@@ -220,3 +221,66 @@ def test_an_outside_proposal_is_a_step_like_any_other(
         assert run.state.best is not None
         with pytest.raises(BadInput, match="part of the run already"):
             run.tell(program(1.5), TrivialEngine(speed_of), None, "again")
+
+
+def test_a_new_best_from_outside_is_measured_again_beside_the_old_one(
+    tmp_path: Path, task: Task, config: RunConfig
+) -> None:
+    engine = TrivialEngine(speed_of)
+    store = Store.open(tmp_path / "runs.sqlite", create=True)
+    with store, Run.start(store, task, config) as run:
+        run.tell(program(1.5), engine, None, "first")
+        run.tell(program(1.2), engine, None, "slower")
+        kinds = [event.kind for _, event in store.events(run.state.run)]
+        assert "remeasured" not in kinds
+        run.tell(program(2.5), engine, None, "faster")
+        kinds = [event.kind for _, event in store.events(run.state.run)]
+        assert kinds[-1] == "remeasured"
+
+
+class Beginner(Nudger):
+    """Also writes the first program, after a few that fail."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.begun: list[Beginning] = []
+        self._failures = failures
+
+    def begin(self, beginning: Beginning) -> Proposal:
+        with self._lock:
+            self.begun.append(beginning)
+            number = len(self.begun)
+        speed = 1.0 if number > self._failures else -float(number)
+        return Proposal(candidate=program(speed), proposer=self.name, summary=f"try {number}")
+
+
+def wrong_if_negative(candidate: Candidate) -> float | Reason:
+    speed = speed_of(candidate)
+    return speed if speed > 0 else Reason.WRONG_VALUES
+
+
+def test_where_there_is_no_program_one_is_asked_for_until_it_is_accepted(
+    task: Task, config: RunConfig
+) -> None:
+    beginner = Beginner(failures=3)
+    run = Recorded(task, config, TrivialEngine(wrong_if_negative), nudger=beginner)
+    assert run.loop.run([]) == "the budget of 40 evaluations is spent"
+    assert run.state.best is not None and run.state.best.score > 0.9
+    shown = [len(beginning.failures) for beginning in beginner.begun]
+    assert shown[0] == 0 and max(shown) >= 2
+    assert beginner.begun[-1].hardware
+
+
+def test_a_program_that_is_there_is_tried_before_one_is_asked_for(
+    task: Task, config: RunConfig
+) -> None:
+    beginner = Beginner(failures=0)
+    run = Recorded(task, config, TrivialEngine(wrong_if_negative), nudger=beginner)
+    run.loop.run(opener())
+    assert beginner.begun == []
+
+
+def test_first_programs_that_all_fail_end_with_the_budget(task: Task, config: RunConfig) -> None:
+    run = Recorded(task, config, TrivialEngine(wrong_if_negative), nudger=Beginner(failures=99))
+    assert run.loop.run([]) == "the budget of 40 evaluations is spent"
+    assert run.state.best is None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from number_programs import program, speed_of
 
-from kernel_smith.evolution.crew import proposers_of
+from kernel_smith.errors import BadInput
+from kernel_smith.evolution.crew import begin_with, proposers_of
 from kernel_smith.evolution.run import Run, fold
-from kernel_smith.records import Budget, Message, Proposal, RunConfig, Task
+from kernel_smith.records import Budget, Candidate, Message, Proposal, Reason, RunConfig, Task
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
@@ -65,3 +67,31 @@ def test_nonsense_is_dropped_with_its_conversation_and_counted(tmp_path: Path, t
     dropped = [event for _, event in events if event.kind == "step-dropped"]
     assert dropped and dropped[0].conversation is not None
     assert state.usage.requests >= len(dropped)
+
+
+def test_a_model_writes_the_first_program_and_mends_it(tmp_path: Path, task: Task) -> None:
+    """The first answer does not work; what is wrong with it is told, and the second does."""
+    replies = [answer(-1.0), *(answer(1.0 + step / 10) for step in range(20))]
+
+    def judge(candidate: Candidate) -> float | Reason:
+        return speed_of(candidate) if speed_of(candidate) > 0 else Reason.COMPILER_REJECTED
+
+    with OpenAIServer(replies) as server, Store.open(tmp_path / "r.sqlite", create=True) as store:
+        chosen = config(server, 4).model_copy(update={"proposals_in_flight": 1})
+        chosen = begin_with(chosen, task, [], with_seed=False)
+        with Run.start(store, task, chosen) as run, proposers_of(chosen) as proposers:
+            run.evolve(proposers, TrivialEngine(judge), lambda *_: None).run([])
+        first, second = run.state.steps[0], run.state.steps[1]
+    assert first.parent is None and first.proposal.conversation is not None
+    asked = first.proposal.conversation.messages
+    assert task.source in asked[0].content
+    assert "no program for this task yet" in asked[1].content
+    assert second.proposal.details["repairs"] == first.proposal.candidate.content_hash
+    assert run.state.best is not None and run.state.best.score > 1
+
+
+def test_without_a_model_a_program_to_start_from_is_needed(task: Task) -> None:
+    chosen = RunConfig(backend="cpp", proposers={"tuner": 1.0}, budget=Budget(evaluations=1))
+    with pytest.raises(BadInput, match="no starting kernel") as caught:
+        begin_with(chosen, task, [], with_seed=False)
+    assert "--start FILE" in caught.value.hint

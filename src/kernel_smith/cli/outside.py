@@ -28,7 +28,7 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the request as JSON.")] = False,
 ) -> None:
     """What a run would ask of a model: a parent, its evidence, and what failed before."""
-    from kernel_smith.evolution.hardware import describe_hardware
+    from kernel_smith.evolution.requests import request_for
     from kernel_smith.evolution.run import fold
     from kernel_smith.store import Store, default_path
 
@@ -42,14 +42,7 @@ def ask(
         )
     rng = random.Random()
     parent = state.best if best else state.archive.sample_parent(0, rng)
-    request = Request(
-        task=state.task,
-        parent=parent,
-        exemplars=state.archive.exemplars(parent, state.config.exemplars, rng),
-        failures=state.failures_of(parent.candidate.content_hash),
-        hardware=describe_hardware(parent.evaluation),
-        seed=rng.getrandbits(32),
-    )
+    request = request_for(state, parent, rng)
     if json:
         print_json(request.model_dump(mode="json"))
         return
@@ -70,6 +63,8 @@ def _print(request: Request, path: Path) -> None:
     for failure in request.failures:
         what = f"Tried and failed: {failure.summary}: {failure.stage.value}: {failure.reason.value}"
         console.print(what, markup=False)
+    for lesson in request.lessons:
+        console.print(f"Learned: {lesson}", markup=False)
     for exemplar in request.exemplars:
         identity = exemplar.candidate.content_hash[:12]
         console.print(

@@ -48,10 +48,11 @@ def begin_with(
 ) -> RunConfig:
     """Keep in the configuration what a run begins with: the programs that are there, and what the
     framework's compiler makes of the task. So a run that is resumed knows it, too."""
-    if not starts and not with_seed:
+    if not starts and not with_seed and "model" not in config.proposers:
         raise BadInput(
             f"task {task.name} has no starting kernel for backend {config.backend}",
-            hint="name a program to start from: --start FILE, or let the compiler: --proposer seed",
+            hint="name a program to start from: --start FILE, or have one written: --proposer seed "
+            "or --proposer model",
         )
     programs = [candidate.model_dump(mode="json") for candidate in starts]
     settings = config.settings | {_START: {"programs": programs}, _SEED: {"wanted": with_seed}}

@@ -17,43 +17,31 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from kernel_smith.errors import UserError
 from kernel_smith.evolution.budget import reason_to_stop
-from kernel_smith.evolution.hardware import describe_hardware
+from kernel_smith.evolution.contenders import Engine, measure_again
+from kernel_smith.evolution.requests import beginning_of, request_for
 from kernel_smith.evolution.state import RunState, Step
-from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer
 from kernel_smith.records import (
-    Candidate,
     Conversation,
     Elite,
     Evaluation,
     Event,
     Migrated,
-    Options,
     Proposal,
-    Remeasured,
-    Request,
     RunEnded,
     Stage,
     StepDropped,
     StepEvaluated,
     StepProposed,
-    Task,
 )
 
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
-
-
-class Engine(Protocol):
-    """Where candidates are evaluated."""
-
-    def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None
-    ) -> Future[Evaluation]: ...
 
 
 Opener = tuple[str, Callable[[], Proposal]]
@@ -120,6 +108,8 @@ class Loop:
                 self._submit_ready()
                 if self.state.best is not None:
                     self._ask(threads)
+                elif not self._busy:
+                    self._ask_for_first(threads)
                 self._collect()
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
@@ -137,14 +127,29 @@ class Loop:
     def _why_stop(self, seconds: float) -> str | None:
         if self.stopping:
             return "interrupted"
-        busy = bool(self._evaluating or self._asked or self._ready)
-        if self.state.best is None and not busy:
+        if self.state.best is None and not self._busy and not self._beginners:
             return "no program to start from was accepted"
-        if not self.state.bandit.names and not busy:
+        if not self.state.bandit.names and not self._busy:
             return "nobody was asked for more than the first programs"
-        if self._fruitless >= _FRUITLESS and not busy:
+        if self._fruitless >= _FRUITLESS and not self._busy:
             return "no proposer has anything new to try"
         return reason_to_stop(self.state, seconds)
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._evaluating or self._asked or self._ready)
+
+    @property
+    def _beginners(self) -> dict[str, Beginner]:
+        return {name: p for name, p in self._proposers.items() if isinstance(p, Beginner)}
+
+    def _ask_for_first(self, threads: ThreadPoolExecutor) -> None:
+        """Several at once: most first programs fail."""
+        for name, beginner in self._beginners.items():
+            for _ in range(self.state.config.proposals_in_flight):
+                beginning = beginning_of(self.state, self._rng)
+                future = threads.submit(beginner.begin, beginning)
+                self._asked[future] = _Asked(name, None, self._next_island())
 
     def _ask(self, threads: ThreadPoolExecutor) -> None:
         """Keep proposers at work, but not ahead of the lanes."""
@@ -160,7 +165,7 @@ class Loop:
                 return
             island = self._next_island()
             parent = self.state.archive.sample_parent(island, self._rng)
-            request = self._request(parent, island)
+            request = request_for(self.state, parent, self._rng, island)
             future = threads.submit(self._proposers[name].propose, request)
             self._asked[future] = _Asked(name, parent, island)
 
@@ -170,17 +175,6 @@ class Loop:
         most = self.state.config.proposals_in_flight - (len(names) > 1)
         asked = Counter(asked.proposer for asked in self._asked.values())
         return {name: asked[name] < max(most, 1) for name in names}
-
-    def _request(self, parent: Elite, island: int) -> Request:
-        count = self.state.config.exemplars
-        return Request(
-            task=self.state.task,
-            parent=parent,
-            exemplars=self.state.archive.exemplars(parent, count, self._rng, island),
-            failures=self.state.failures_of(parent.candidate.content_hash),
-            hardware=describe_hardware(parent.evaluation),
-            seed=self._rng.getrandbits(32),
-        )
 
     def _next_island(self) -> int:
         self._island = (self._island + 1) % self.state.config.islands
@@ -273,23 +267,10 @@ class Loop:
         if proposer is not None:
             proposer.learn(step.proposal, evaluation)
         if before is not None and self.state.best is not before and evaluation.ok:
-            self._measure_again(step.proposal.candidate, before)
+            contender = step.proposal.candidate
+            for event in measure_again(self.state, self._engine, contender, before):
+                self.emit(event)
         self._migrate()
-
-    def _measure_again(self, contender: Candidate, champion: Elite) -> None:
-        """The luckiest of many measurements looks best. So it is measured once more, and what
-        counts is what it shows then; where it may be luck alone, the old best is measured, too."""
-        known = self.state.evaluated[contender.content_hash]
-        timing, old = known.evaluation.timing, champion.evaluation.timing
-        clear = timing is not None and old is not None and timing.speedup.low > old.speedup.high
-        for candidate in (contender,) if clear else (contender, champion.candidate):
-            evaluation = self._engine.submit(
-                self.state.task, candidate, self.state.config.options
-            ).result()
-            chosen_for_luck = candidate is contender
-            if evaluation.ok and (chosen_for_luck or says_more(evaluation, champion.evaluation)):
-                hashed = candidate.content_hash
-                self.emit(Remeasured(candidate=hashed, evaluation=evaluation, at=_now()))
 
     def _migrate(self) -> None:
         config = self.state.config
@@ -311,15 +292,6 @@ class Loop:
             done, _ = wait(list(self._evaluating), return_when=FIRST_COMPLETED)
             for future in done:
                 self._take_evaluation(future)
-
-
-def says_more(new: Evaluation, old: Evaluation) -> bool:
-    """Is a measurement tighter than an earlier one, or does it contradict it?"""
-    if new.timing is None or old.timing is None:
-        return True
-    later, earlier = new.timing.speedup, old.timing.speedup
-    apart = later.low > earlier.high or later.high < earlier.low
-    return apart or later.half_width <= earlier.half_width
 
 
 def _now() -> datetime:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evolution.loop import Audience, Engine, Loop
+from kernel_smith.evolution.contenders import Engine, measure_again
+from kernel_smith.evolution.loop import Audience, Loop
 from kernel_smith.evolution.state import OUTSIDE, RunState
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import (
@@ -99,7 +100,11 @@ class Run:
         begin = time.monotonic()
         evaluation = engine.submit(self.state.task, candidate, self.state.config.options).result()
         spent, now = time.monotonic() - begin, datetime.now(UTC)
+        before = self.state.best
         self._emit(StepEvaluated(step=number, evaluation=evaluation, seconds=spent, at=now))
+        if before is not None and self.state.best is not before and evaluation.ok:
+            for event in measure_again(self.state, engine, candidate, before):
+                self._emit(event)
         return number
 
     def _emit(self, event: Event) -> None:

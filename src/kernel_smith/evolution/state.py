@@ -8,6 +8,7 @@ from datetime import datetime
 
 from kernel_smith.archive import Added, Archive, ArchiveConfig, fingerprint
 from kernel_smith.evolution.bandit import Bandit
+from kernel_smith.evolution.lessons import Lessons
 from kernel_smith.records import (
     Candidate,
     Elite,
@@ -32,6 +33,8 @@ from kernel_smith.records import (
 
 OUTSIDE = "outside"
 """The proposer of what somebody tells a run."""
+NO_PARENT = ""
+"""Stands for the parent of first programs."""
 _FAILURES_SHOWN = 3
 _LONGEST_MESSAGE = 600
 
@@ -65,6 +68,7 @@ class RunState:
     evaluated: dict[str, Elite] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     failures: dict[str, list[Failure]] = field(default_factory=dict)
+    lessons: Lessons = field(default_factory=Lessons)
     funnel: Counter[str] = field(default_factory=Counter)
     by_proposer: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
@@ -158,12 +162,15 @@ class RunState:
         before = self.best.score if self.best is not None else 0.0
         if evaluation.ok:
             step.added = self.archive.add(elite, step.island)
-        elif step.parent is not None:
-            self._note_failure(step.parent, step.proposal, evaluation)
+        else:
+            self._note_failure(step.parent or NO_PARENT, step.proposal, evaluation)
         if self.best is not None and self.best.score > before:
             self.since_best = 0
             self.curve.append((event.step, self.best.score))
-        self.bandit.reward(step.proposal.proposer, self._gain(step, elite))
+        gain = self._gain(step, elite)
+        self.bandit.reward(step.proposal.proposer, gain)
+        if step.parent is not None:
+            self.lessons.note(step.proposal.summary, gain)
         return step
 
     def _gain(self, step: Step, elite: Elite) -> float:

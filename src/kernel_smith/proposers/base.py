@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from kernel_smith.records import Evaluation, Proposal, Request
+from kernel_smith.records import Beginning, Evaluation, Proposal, Request
 
 
 class NothingToPropose(Exception):
@@ -25,3 +25,10 @@ class Proposer(Protocol):
 
     def close(self) -> None:
         """Give up what is under way."""
+
+
+@runtime_checkable
+class Beginner(Proposer, Protocol):
+    """One who can also write the first program, from the reference alone."""
+
+    def begin(self, beginning: Beginning) -> Proposal: ...

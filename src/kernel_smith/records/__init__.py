@@ -23,6 +23,7 @@ from kernel_smith.records.evaluation import (
 )
 from kernel_smith.records.options import Baseline, Limits, Options, Sampling
 from kernel_smith.records.step import (
+    Beginning,
     Budget,
     Conversation,
     Elite,
@@ -55,6 +56,7 @@ __all__ = [
     "Baseline",
     "BaselineSpeedup",
     "BaselineTiming",
+    "Beginning",
     "Budget",
     "Candidate",
     "Ceilings",

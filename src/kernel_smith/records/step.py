@@ -78,6 +78,16 @@ class Failure(Record):
     message: str = ""
 
 
+class Beginning(Record):
+    """What a proposer is given where there is no program yet."""
+
+    task: Task
+    backend: str
+    failures: tuple[Failure, ...] = Field(default=(), description="first programs, newest last")
+    hardware: str = Field(default="", description="the machine, in sentences")
+    seed: int = Field(default=0, description="for whatever is drawn at random")
+
+
 class Request(Record):
     """What a proposer is given to work on."""
 

@@ -15,7 +15,17 @@ from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
-from kernel_smith.records import Candidate, Evaluation, Message, Proposal, Request, Usage
+from kernel_smith.records import (
+    Beginning,
+    Candidate,
+    Evaluation,
+    Message,
+    Proposal,
+    Request,
+    Usage,
+)
+
+_FIRST_NAME = "first.py"
 
 
 class ModelProposer:
@@ -50,8 +60,18 @@ class ModelProposer:
 
     def propose(self, request: Request) -> Proposal:
         """A near miss mended, if one is waiting; else a change of the parent."""
-        missed = self._waiting.take(request)
-        return self._change(request) if missed is None else self._repair(request, missed)
+        parent = request.parent.candidate
+        missed = self._waiting.take(request.task, parent.backend, parent.content_hash)
+        return self._change(request) if missed is None else self._repair(missed, request.seed)
+
+    def begin(self, beginning: Beginning) -> Proposal:
+        """A first program, from the reference alone; or a near miss of one, mended."""
+        missed = self._waiting.take(beginning.task, beginning.backend, None)
+        if missed is not None:
+            return self._repair(missed, beginning.seed)
+        outcome = self._ask(self._prompts.begin(beginning), "", beginning.seed)
+        nothing = Candidate(backend=beginning.backend, source="", name=_FIRST_NAME)
+        return self._proposal(outcome, nothing, (), {})
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         if proposal.proposer == self.name:
@@ -65,14 +85,15 @@ class ModelProposer:
         prompt = self._prompts.build(request)
         parent = request.parent.candidate
         shown = (elite.candidate.content_hash for elite in prompt.exemplars)
-        outcome = self._ask(request, prompt.messages, parent.source)
+        outcome = self._ask(prompt.messages, parent.source, request.seed)
         return self._proposal(outcome, parent, (parent.content_hash, *shown), {})
 
-    def _repair(self, request: Request, missed: NearMiss) -> Proposal:
+    def _repair(self, missed: NearMiss, seed: int) -> Proposal:
         failed = missed.proposal
         assert failed.conversation is not None
         messages = follow_up(self._prompts, failed, missed.evaluation)
-        outcome = self._ask(request, messages, failed.candidate.source, failed.conversation.model)
+        preferred = failed.conversation.model
+        outcome = self._ask(messages, failed.candidate.source, seed, preferred)
         details = {
             "repairs": failed.candidate.content_hash,
             "repair_depth": depth(failed) + 1,
@@ -81,12 +102,12 @@ class ModelProposer:
 
     def _ask(
         self,
-        request: Request,
         messages: tuple[Message, ...],
         base: str,
+        seed: int,
         preferred: str | None = None,
     ) -> Outcome:
-        chance = random.Random(request.seed)
+        chance = random.Random(seed)
         while True:
             client = self._pick(chance, preferred)
             try:

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
 from kernel_smith.proposers.model.texts import Templates
-from kernel_smith.records import Elite, Evaluation, Failure, Message, Precision, Request, Task
+from kernel_smith.records import (
+    Beginning,
+    Elite,
+    Evaluation,
+    Failure,
+    Message,
+    Precision,
+    Request,
+    Task,
+)
 from kernel_smith.records.prose import render
 
 _EVALUATION_LENGTH = 8000
@@ -55,9 +64,19 @@ class Prompts:
         self._settings = settings
         self._templates = Templates(settings.templates)
 
+    def begin(self, beginning: Beginning) -> tuple[Message, ...]:
+        """The messages that ask for a first program."""
+        system = self._system(beginning.task, beginning.backend, beginning.hardware)
+        parts = [self._templates.fill("request_first")]
+        if beginning.failures:
+            parts.insert(0, self._failures(beginning.failures))
+        user = "\n\n".join(parts)
+        return (Message(role="system", content=system), Message(role="user", content=user))
+
     def build(self, request: Request) -> Prompt:
         """The messages to begin with. Raises `BadInput` if task and parent alone are too long."""
-        system = Message(role="system", content=self._system(request))
+        stable = self._system(request.task, request.backend, request.hardware)
+        system = Message(role="system", content=stable)
         size = 0
         for plan in _plans(request):
             user = Message(role="user", content=self._step(request, plan))
@@ -92,17 +111,16 @@ class Prompts:
     def fits(self, messages: tuple[Message, ...]) -> bool:
         return tokens_of(messages) <= self._settings.max_prompt_tokens
 
-    def _system(self, request: Request) -> str:
-        task = request.task
+    def _system(self, task: Task, backend: str, hardware: str) -> str:
         return self._templates.fill(
             "system",
-            dialect=self._templates.dialect(request.backend),
+            dialect=self._templates.dialect(backend),
             library=_library(task),
             precision=_precision(task),
             variants="variants of them (" + ", ".join(item.value for item in task.variants) + ")"
             if task.variants
             else "others of the same distribution",
-            hardware=request.hardware or "Not described.",
+            hardware=hardware or "Not described.",
             name=task.name,
             description=task.description or "See the reference.",
             reference=fenced(task.source),
@@ -129,13 +147,15 @@ class Prompts:
             fill("parent", program=fenced(request.parent.candidate.source), evaluation=said)
         )
         if plan.failures:
-            failures = request.failures[-plan.failures :]
-            parts.append(fill("failures", failures="\n".join(map(_failure, failures))))
+            parts.append(self._failures(request.failures[-plan.failures :]))
         if plan.lessons and request.lessons:
             lessons = "\n".join(f"- {_clip(lesson, _FAILURE_LENGTH)}" for lesson in request.lessons)
             parts.append(fill("lessons", lessons=lessons))
         parts.append(fill(f"request_{self._settings.mode}"))
         return "\n\n".join(parts)
+
+    def _failures(self, failures: Sequence[Failure]) -> str:
+        return self._templates.fill("failures", failures="\n".join(map(_failure, failures)))
 
 
 def tokens_of(messages: tuple[Message, ...]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernel_smith.proposers.model.blocks import without_thoughts
 from kernel_smith.proposers.model.prompt import Prompts
-from kernel_smith.records import Accuracy, Evaluation, Message, Proposal, Reason, Request, Stage
+from kernel_smith.records import Accuracy, Evaluation, Message, Proposal, Reason, Stage, Task
 
 _STAGES = {Stage.SCREENED_OUT, Stage.COMPILE_ERROR, Stage.LOAD_ERROR, Stage.RUNTIME_ERROR}
 _VALUES = {Reason.WRONG_VALUES, Reason.NON_FINITE, Reason.NONDETERMINISTIC}
@@ -83,15 +83,14 @@ class Waiting:
             if len(self._missed) > _MOST_WAITING:
                 del self._missed[next(iter(self._missed))]
 
-    def take(self, request: Request) -> NearMiss | None:
-        """One of the same task and backend, preferably a child of the request's parent."""
-        task, parent = request.task.content_hash, request.parent.candidate.content_hash
+    def take(self, task: Task, backend: str, parent: str | None) -> NearMiss | None:
+        """One of the same task and backend, preferably a child of this parent."""
         with self._lock:
             fitting = [
                 missed
                 for missed in self._missed.values()
-                if missed.evaluation.task_hash == task
-                and missed.proposal.candidate.backend == request.backend
+                if missed.evaluation.task_hash == task.content_hash
+                and missed.proposal.candidate.backend == backend
             ]
             if not fitting:
                 return None
