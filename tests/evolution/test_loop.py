@@ -144,6 +144,7 @@ def test_without_an_accepted_first_program_the_run_says_so(task: Task, config: R
         (Budget(target=1.3), "the target of 1.3x is reached"),
         (Budget(plateau=5), "5 evaluations without a new best"),
         (Budget(seconds=0.3), "the budget of 0.3 seconds is spent"),
+        (Budget(device_seconds=0.1), "the budget of 0.1 seconds of evaluation is spent"),
     ],
 )
 def test_runs_stop_for_the_reason_they_were_given(

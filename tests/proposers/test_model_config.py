@@ -99,3 +99,9 @@ def test_the_key_is_read_from_the_environment_and_never_stored(
     monkeypatch.setenv("SOME_KEY", "sesame")
     assert model.api_key() == "sesame"
     assert "sesame" not in model.model_dump_json()
+
+
+def test_none_in_words_means_that_nothing_is_sent() -> None:
+    model = parse_model("m@http://127.0.0.1:8000/v1,temperature=none,top_p=none")
+    assert model.temperature is None and model.top_p is None
+    assert make_settings({"models": [model.model_dump(mode="json")]}).models[0] == model

@@ -34,6 +34,9 @@ def optimize(
     preset: Annotated[str, typer.Option(help="embedded, model or paper.")] = "embedded",
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.05, help="Stop after so long.")] = None,
+    device_minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="Stop after so long spent evaluating.")
+    ] = None,
     target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
     plateau: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many without a new best.")
@@ -80,6 +83,7 @@ def optimize(
     limits: dict[str, Any] = {"evaluations": evaluations, "target": target, "plateau": plateau}
     limits |= {"tokens": tokens, "dollars": dollars}
     limits["seconds"] = None if minutes is None else 60 * minutes
+    limits["device_seconds"] = None if device_minutes is None else 60 * device_minutes
     config = config.model_copy(update={"budget": _budget(config.budget, limits)})
     starts = [read_candidate(path, backend) for path in start or _own_start(found, backend)]
     wanted = proposer is None or "seed" in proposer

@@ -15,6 +15,7 @@ def reason_to_stop(state: RunState, seconds: float) -> str | None:
     reasons = (
         (budget.evaluations, evaluated, "evaluations"),
         (budget.seconds, seconds, "seconds"),
+        (budget.device_seconds, state.device_seconds, "seconds of evaluation"),
         (budget.tokens, tokens, "tokens"),
         (budget.dollars, state.usage.dollars, "dollars"),
     )

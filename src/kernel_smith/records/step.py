@@ -109,6 +109,7 @@ class Budget(Record):
 
     evaluations: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0)
+    device_seconds: float | None = Field(default=None, gt=0, description="spent evaluating")
     tokens: int | None = Field(default=None, ge=1)
     dollars: float | None = Field(default=None, gt=0)
     target: float | None = Field(default=None, gt=0, description="a speedup that is enough")

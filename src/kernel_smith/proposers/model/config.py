@@ -23,8 +23,8 @@ class Model(Record):
         default=None, description="the environment variable that holds the key; none: send no key"
     )
     weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    temperature: float | None = Field(default=0.6, ge=0, le=2, description="none: do not send it")
-    top_p: float | None = Field(default=0.95, gt=0, le=1)
+    temperature: float | None = Field(default=0.6, ge=0, le=2, description='"none": not sent')
+    top_p: float | None = Field(default=0.95, gt=0, le=1, description='"none": not sent')
     max_tokens: int = Field(default=16384, ge=1, description="of an answer, thoughts included")
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     price_prompt: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -43,6 +43,12 @@ class Model(Record):
     extra: dict[str, Any] = Field(
         default_factory=dict, description="more fields of the request, e.g. reasoning_effort"
     )
+
+    @field_validator("temperature", "top_p", mode="before")
+    @classmethod
+    def _none_in_words(cls, given: object) -> object:
+        """Some models refuse to be told. Neither TOML nor a command line knows nothing."""
+        return None if given == "none" else given
 
     @field_validator("base_url")
     @classmethod
