@@ -371,3 +371,21 @@ def test_closing_leaves_nothing_and_the_engine_can_be_used_again(
         engine.close()
         assert wait_until(lambda pids=everyone: not living(pids))
     assert folders(own_temp) == []
+
+
+def test_what_compiles_to_the_same_is_not_timed_again_unless_asked_to(
+    engine: LocalEngine, small_task: Task, honest_source: str, quick: Options
+) -> None:
+    def judge(source: str, options: Options) -> Evaluation:
+        return engine.evaluate(small_task, Candidate(source=source, name="c.py"), options)
+
+    lazy = quick.model_copy(update={"time_twins": False, "seeds": 2})
+    remarked = honest_source.replace('extern "C"', '/* the same */ extern "C"', 1)
+    first, twin = judge(honest_source, lazy), judge(remarked, lazy)
+    assert first.ok and twin.ok and first.binary == twin.binary is not None
+    assert twin.twin == first.candidate_hash and twin.timing == first.timing
+    assert "timing" not in twin.seconds
+    again = judge(honest_source, lazy)
+    assert again.twin is None and "timing" in again.seconds
+    thorough = lazy.model_copy(update={"time_twins": True})
+    assert judge(remarked, thorough).twin is None

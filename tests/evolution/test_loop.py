@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from number_programs import Nudger, program, speed_of
@@ -16,6 +17,7 @@ from kernel_smith.records import (
     Beginning,
     Budget,
     Candidate,
+    Evaluation,
     Event,
     Proposal,
     Reason,
@@ -285,3 +287,23 @@ def test_first_programs_that_all_fail_end_with_the_budget(task: Task, config: Ru
     run = Recorded(task, config, TrivialEngine(wrong_if_negative), nudger=Beginner(failures=99))
     assert run.loop.run([]) == "the budget of 40 evaluations is spent"
     assert run.state.best is None
+
+
+def test_of_programs_that_compile_to_the_same_one_is_kept(task: Task, config: RunConfig) -> None:
+    class Compiling(TrivialEngine):
+        """Whatever is slower than 1.2 compiles to the same."""
+
+        def submit(self, *asked: Any) -> Future[Evaluation]:
+            made, speed = super().submit(*asked), speed_of(asked[1])
+            binary = "slow" if speed < 1.2 else str(speed)
+            done: Future[Evaluation] = Future()
+            done.set_result(made.result().model_copy(update={"binary": binary}))
+            return done
+
+    run = Recorded(task, config, Compiling(speed_of))
+    run.loop.run(opener())
+    twins = [step for step in run.state.steps.values() if step.added is None]
+    assert len(twins) == run.state.funnel["twins"] > 0
+    assert all(speed_of(step.proposal.candidate) < 1.2 for step in twins)
+    kept = {elite.candidate.content_hash for elite in run.state.archive.elites()}
+    assert not kept & {step.proposal.candidate.content_hash for step in twins}

@@ -10,7 +10,7 @@ from kernel_smith.records import Budget, Options, RunConfig, Sampling
 # Long enough to rank, short enough to try many: whoever looks best is measured again. A wide
 # interval is no reason to refuse a program here, because programs are ranked by its lower end.
 _SAMPLING = Sampling(target=0.02, unstable_above=100, min_rounds=6, max_seconds=0.6)
-_OPTIONS = Options(sampling=_SAMPLING, profile=False)
+_OPTIONS = Options(sampling=_SAMPLING, profile=False, time_twins=False)
 
 
 def embedded(backend: str) -> RunConfig:

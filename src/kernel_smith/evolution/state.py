@@ -67,6 +67,7 @@ class RunState:
     steps: dict[int, Step] = field(default_factory=dict)
     evaluated: dict[str, Elite] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    binaries: dict[str, str] = field(default_factory=dict)
     failures: dict[str, list[Failure]] = field(default_factory=dict)
     lessons: Lessons = field(default_factory=Lessons)
     funnel: Counter[str] = field(default_factory=Counter)
@@ -160,7 +161,10 @@ class RunState:
         self._count(evaluation)
         self.since_best += 1
         before = self.best.score if self.best is not None else 0.0
-        if evaluation.ok:
+        twin = self._twin_of(elite)
+        if twin is not None:
+            self.funnel["twins"] += 1
+        elif evaluation.ok:
             step.added = self.archive.add(elite, step.island)
         else:
             self._note_failure(step.parent or NO_PARENT, step.proposal, evaluation)
@@ -168,10 +172,18 @@ class RunState:
             self.since_best = 0
             self.curve.append((event.step, self.best.score))
         gain = self._gain(step, elite)
-        self.bandit.reward(step.proposal.proposer, gain)
+        self.bandit.reward(step.proposal.proposer, gain if twin is None else 0.0)
         if step.parent is not None:
             self.lessons.note(step.proposal.summary, gain)
         return step
+
+    def _twin_of(self, elite: Elite) -> str | None:
+        """The candidate that compiled to the same before: one of them is enough."""
+        binary, own = elite.evaluation.binary, elite.candidate.content_hash
+        if not elite.evaluation.ok or binary is None:
+            return None
+        first = self.binaries.setdefault(binary, own)
+        return first if first != own else None
 
     def _gain(self, step: Step, elite: Elite) -> float:
         parent = self.evaluated.get(step.parent or "")

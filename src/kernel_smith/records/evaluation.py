@@ -186,6 +186,13 @@ class Evaluation(VersionedRecord):
     rooflines: tuple[Roofline, ...] = Field(default=(), description="one per workload")
     ceilings: Ceilings | None = None
     telemetry: Telemetry | None = None
+    binary: str | None = Field(
+        default=None, description="the same for programs that compile to the same; null: not known"
+    )
+    twin: str | None = Field(
+        default=None,
+        description="the candidate that compiles to the same, and whose timing this is",
+    )
     notes: tuple[str, ...] = ()
     confinement: Confinement = Confinement()
     environment: Environment

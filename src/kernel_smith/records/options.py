@@ -52,6 +52,10 @@ class Options(Record):
         default=True,
         description="list the kernels that ran on a GPU? Starting its profiler takes seconds",
     )
+    time_twins: bool = Field(
+        default=True,
+        description="time also what compiles to the same as a candidate that was timed before?",
+    )
     admit: tuple[Admission, ...] = ()
     sampling: Sampling = Sampling()
     limits: Limits = Limits()

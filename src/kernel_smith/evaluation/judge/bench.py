@@ -18,6 +18,7 @@ from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.stock import Stock
+from kernel_smith.evaluation.judge.twins import Twins
 from kernel_smith.evaluation.judge.workshop import Maker, Workshop
 from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
 
@@ -65,6 +66,7 @@ class Bench:
         self._baselines: dict[str, Participant] = {}
         self._successor: Participant | None = None
         self._has_timed = False
+        self.twins = Twins()
 
     def _pause(self) -> None:
         """Before each use of the device by the reference."""

@@ -33,6 +33,7 @@ from kernel_smith.evaluation.judge.outcome import Outcome, summarise
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.twins import fingerprint
 from kernel_smith.evaluation.judge.workshop import Maker
 from kernel_smith.evaluation.screen import screen
 from kernel_smith.records import (
@@ -46,6 +47,7 @@ from kernel_smith.records import (
     Stage,
     Task,
     Workload,
+    content_hash,
 )
 
 CANDIDATE = "candidate"
@@ -94,6 +96,7 @@ class Session(ABC):
         self._armed: Participant | None = None
         self._disarmed: Participant | None = None
         self._workshop: Maker | None = None
+        self._binary: str | None = None
 
     def run(self) -> Evaluation:
         try:
@@ -131,7 +134,17 @@ class Session(ABC):
         accuracy = _worst_accuracy(list(checked.values()))
         if self.interpreted:
             return self._record(reason=None, accuracy=accuracy, interpreted=True)
-        return self._time(bench, candidate, checked, accuracy)
+        self._binary = fingerprint(
+            self._candidate.source, workshop.kernel_texts, workshop.products()
+        )
+        key = content_hash(self._binary, self._options.model_dump_json())
+        twin = bench.twins.find(key, self._candidate.content_hash)
+        if twin is not None and not self._options.time_twins:
+            return self._record_twin(twin, accuracy)
+        evaluation = self._time(bench, candidate, checked, accuracy)
+        if evaluation.ok:
+            bench.twins.remember(key, evaluation)
+        return evaluation
 
     def _record_timing(self, outcomes: Mapping[str, Outcome], **fields: Any) -> Evaluation:
         timing, reason = summarise(self._task, outcomes, self._options, self._place)
@@ -140,6 +153,16 @@ class Session(ABC):
             half = max(s.speedup.half_width for s in timing.speedups)
             message = f"the interval is +-{half:.1%} wide"
         return self._record(reason=reason, message=message, timing=timing, **fields)
+
+    def _record_twin(self, twin: Evaluation, accuracy: Accuracy) -> Evaluation:
+        """What was measured of a program that compiles to the same."""
+        carried = ("timing", "kernels", "device", "device_kernels", "rooflines", "ceilings")
+        fields = {name: getattr(twin, name) for name in carried}
+        self._notes.append(
+            f"compiles to the same as candidate {twin.candidate_hash[:12]}, and was not timed: "
+            "these are its times"
+        )
+        return self._record(reason=None, accuracy=accuracy, twin=twin.candidate_hash, **fields)
 
     @abstractmethod
     def _check_options(self) -> None:
@@ -298,6 +321,7 @@ class Session(ABC):
             stage=stage,
             reason=reason,
             notes=tuple(self._notes),
+            binary=self._binary,
             confinement=self._confinement,
             environment=describe_machine(),
             seconds=self._seconds,

@@ -38,6 +38,13 @@ class Maker(Protocol):
 
     @property
     def has_kernels(self) -> bool: ...
+    @property
+    def kernel_texts(self) -> list[str]:
+        """What it compiled that stands in the candidate as text."""
+
+    def products(self) -> list[Path]:
+        """What it made for the candidate so far."""
+
     def build_ahead(self) -> None: ...
     def provide(self, need: Any) -> dict[str, Any]: ...
     def provide_disarmed(self, need: Any) -> dict[str, Any]: ...
@@ -72,6 +79,13 @@ class Workshop:
     @property
     def has_kernels(self) -> bool:
         return bool(self._built)
+
+    @property
+    def kernel_texts(self) -> list[str]:
+        return [source for source, _ in self._built]
+
+    def products(self) -> list[Path]:
+        return [self.armed / name for name in self._built.values()]
 
     def build_ahead(self) -> None:
         """Compile what can be read from the source. Raises `Rejected` with mapped diagnostics.

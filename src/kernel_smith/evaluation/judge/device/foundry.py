@@ -53,6 +53,14 @@ class Foundry:
         self.compiling_seconds = 0.0
         self.rejection: Rejected | None = None
 
+    @property
+    def kernel_texts(self) -> list[str]:
+        """None: Triton's kernels are functions of the candidate."""
+        return []
+
+    def products(self) -> list[Path]:
+        return [self.armed / name for name in self._served.values()]
+
     def build_ahead(self) -> None:
         """Nothing: kernels are Python functions, which Triton compiles when they are launched."""
 

@@ -1,0 +1,69 @@
+"""Programs that compile to the same, told by their texts and what was made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.evaluation.judge.twins import fingerprint
+
+HOST = '''
+SOURCE = r"""TEXT"""
+kernels = cpp(SOURCE)
+
+class ModelNew:
+    def forward(self, x):
+        return kernels.scale(x, FACTOR)
+'''
+
+TRITON = """
+@triton.jit
+def kernel(x, BLOCK: tl.constexpr = 64):
+    BODY
+
+class ModelNew:
+    def forward(self, x):
+        kernel[(1,)](x, num_warps=WARPS)
+"""
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    path = tmp_path / "kernels-0.so"
+    path.write_bytes(b"machine code")
+    return path
+
+
+def host(text: str = "int a;", factor: str = "2.0") -> str:
+    return HOST.replace("TEXT", text).replace("FACTOR", factor)
+
+
+def triton(body: str = "pass", warps: int = 4) -> str:
+    return TRITON.replace("BODY", body).replace("WARPS", str(warps))
+
+
+def test_the_text_of_a_kernel_does_not_count_but_what_it_became(
+    product: Path, tmp_path: Path
+) -> None:
+    one = fingerprint(host("int a;"), ["int a;"], [product])
+    assert fingerprint(host("int a; // why"), ["int a; // why"], [product]) == one
+    other = tmp_path / "other.so"
+    other.write_bytes(b"other machine code")
+    assert fingerprint(host("int a;"), ["int a;"], [other]) != one
+    assert fingerprint(host("int a;"), ["int a;"], [product, other]) != one
+
+
+def test_the_program_around_it_counts_but_for_its_looks(product: Path) -> None:
+    one = fingerprint(host(), ["int a;"], [product])
+    assert fingerprint(host() + "\n# a remark\n", ["int a;"], [product]) == one
+    assert fingerprint(host(factor="3.0"), ["int a;"], [product]) != one
+    assert fingerprint(host("int b;"), ["int a;"], [product]) != one, "nobody compiled that text"
+
+
+def test_of_a_jitted_function_only_the_signature_counts(product: Path) -> None:
+    one = fingerprint(triton(), [], [product])
+    assert fingerprint(triton("y = x + 0"), [], [product]) == one
+    assert fingerprint(triton(warps=8), [], [product]) != one
+    wider = triton().replace("= 64", "= 128")
+    assert fingerprint(wider, [], [product]) != one
