@@ -1,11 +1,13 @@
 """The embedded default on the built-in suite: how much faster do kernels get without any model?
 
     python benchmarks/optimize_suite.py --json results.json [--evaluations 40] [--minutes 60]
+    python benchmarks/optimize_suite.py --backend triton --lanes 4 --keep results/h200 --json ...
 
 Every task is optimized from its starting kernel and the compiler's seed by tuner and mutator. The
-winner is then judged anew, with an ordinary evaluation, against eager PyTorch and torch.compile.
-Run it again to continue: tasks that the results hold already are not done twice. `--only` names
-proposers to ask alone: tuner, mutator, or neither for the seed by itself.
+winner is then judged anew, with an ordinary evaluation, against eager PyTorch and torch.compile, on
+a GPU also against its mode max-autotune. Run it again to continue: tasks that the results hold
+already are not done twice. `--only` names proposers to ask alone: tuner, mutator, or neither for
+the seed by itself. `--keep` is a folder for the winning kernels and the judge's evidence.
 """
 
 from __future__ import annotations
@@ -24,18 +26,24 @@ from kernel_smith.evaluation.engines import LocalEngine, LocalPool
 from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
-from kernel_smith.records import Budget, Candidate, Options, Sampling, Task
+from kernel_smith.records import Budget, Candidate, Evaluation, Options, Sampling, Task
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 
 FINAL = Options(baselines=("eager", "compile"), sampling=Sampling(unstable_above=0.2))
+FINAL_ON_GPU = FINAL.model_copy(update={"baselines": ("eager", "compile", "max-autotune")})
 
 
 def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store) -> dict[str, Any]:
     config = find_preset("embedded", backend)
     weights = {name: 1.0 for name in config.proposers if name in chosen.only}
     config = config.model_copy(
-        update={"proposers": weights, "budget": Budget(evaluations=chosen.evaluations)}
+        update={
+            "proposers": weights,
+            "budget": Budget(evaluations=chosen.evaluations),
+            "evaluations_in_flight": chosen.lanes,
+            "proposals_in_flight": max(2, chosen.lanes),
+        }
     )
     starts = [
         Candidate(backend=backend, source=Path(path).read_text(), name="start.py")
@@ -46,7 +54,7 @@ def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store)
     begin = time.monotonic()
     with (
         Run.start(store, task, config) as run,
-        LocalPool(1) as engine,
+        LocalPool(chosen.lanes) as engine,
         proposers_of(config) as proposers,
     ):
         why = run.evolve(proposers, engine, lambda *_: None).run(first_programs(run.state))
@@ -63,10 +71,19 @@ def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store)
     )
     row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
     with LocalEngine() as judge:
-        final = judge.evaluate(task, state.best.candidate, FINAL)
+        options = FINAL_ON_GPU if backend == "triton" else FINAL
+        final = judge.evaluate(task, state.best.candidate, options)
     if final.timing is not None:
         row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
+    if chosen.keep is not None:
+        keep(chosen.keep / task.name, state.best.candidate, final)
     return row | {"end": final.stage.value}
+
+
+def keep(folder: Path, candidate: Candidate, evaluation: Evaluation) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel.py").write_text(candidate.source)
+    (folder / "evaluation.json").write_text(evaluation.model_dump_json(indent=1) + "\n")
 
 
 def main() -> None:
@@ -75,6 +92,8 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=40)
     parser.add_argument("--minutes", type=float, default=600.0, help="start no task after that")
     parser.add_argument("--backend", default="cpp")
+    parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--task", action="append", default=None)
     parser.add_argument(
         "--only", nargs="*", default=["tuner", "mutator", "seed"], help="who takes part"
