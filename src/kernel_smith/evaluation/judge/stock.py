@@ -26,6 +26,7 @@ from kernel_smith.records import Variant, Workload
 _MAX_BYTES = {"cpu": 192 << 20, "cuda": 256 << 20}
 _MAX_KEPT_ANSWER = {"cpu": 1 << 40, "cuda": 64 << 20}
 _MAX_SURPRISE_BYTES = {"cpu": 1 << 40, "cuda": 256 << 20}
+_SURPRISES = {"cpu": 2, "cuda": 1}  # per variant; on a GPU a few of them are used at most
 _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
@@ -177,11 +178,12 @@ class Stock:
         return self._try_variant(Variant(label)) or check
 
     def _draw_surprises(self) -> list[CheckSet]:
-        """Two more sets of every variant."""
+        """More sets of every variant."""
         labels = [c.inputs.label for c in self.checks if c.inputs.label != "author"]
-        if 2 * len(labels) * self.author.nbytes > _MAX_SURPRISE_BYTES[self._kind]:
+        labels *= _SURPRISES[self._kind]
+        if len(labels) * self.author.nbytes > _MAX_SURPRISE_BYTES[self._kind]:
             return []
-        drawn = [self._try_variant(Variant(label)) for label in labels * 2]
+        drawn = [self._try_variant(Variant(label)) for label in labels]
         return [check for check in drawn if check is not None]
 
     def _try_variant(self, variant: Variant) -> CheckSet | None:
