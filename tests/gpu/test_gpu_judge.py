@@ -130,6 +130,9 @@ def test_an_accepted_kernel_comes_with_all_of_its_evidence(
     assert found.device_kernels[0].registers
     assert found.timing.workloads[0].way == "replay"
     assert found.timing.workloads[0].plain_p50 is not None
+    by_events = found.timing.workloads[0].inner_p50
+    assert by_events is not None
+    assert 0.8 < by_events / found.timing.workloads[0].candidate.p50 < 1.25
     assert 0 < found.rooflines[0].share < 1.2
     assert found.telemetry is not None
     assert "product_kernel" in render(found)

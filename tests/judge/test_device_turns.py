@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import select
 import subprocess
@@ -281,3 +282,69 @@ def test_who_is_alone_or_outside_does_not_pause(player: Callable[[], Player]) ->
     second.do("pause")
     second.begin("sharing")
     assert second.waits()
+
+
+STRESS = """
+import json, random, sys, time
+from kernel_smith.evaluation.judge.device.turns import Turns
+
+turns, rng, seen = Turns(), random.Random(int(sys.argv[1])), []
+end = time.monotonic() + float(sys.argv[2])
+
+
+def use(kind, seconds):
+    begin = time.monotonic()
+    time.sleep(seconds)
+    seen.append((kind, begin, time.monotonic()))
+
+
+while time.monotonic() < end:
+    if rng.random() < 0.3:
+        with turns.alone():
+            use("alone", rng.uniform(0, 0.02))
+        continue
+    with turns.sharing():
+        for _ in range(rng.randrange(5)):
+            use("turn", rng.uniform(0, 0.015))
+            turns.pause()
+            chance = rng.random()
+            if chance < 0.3:
+                with turns.lingering():
+                    use("linger", rng.uniform(0, 0.01))
+                    turns.step_out()
+                    time.sleep(rng.uniform(0, 0.01))
+                    turns.come_back()
+                    use("linger", rng.uniform(0, 0.01))
+            elif chance < 0.5:
+                with turns.stepping_out():
+                    time.sleep(rng.uniform(0, 0.01))
+print(json.dumps(seen))
+"""
+MAY_OVERLAP = {("linger", "linger"), ("linger", "turn"), ("turn", "linger")}
+
+
+def test_many_at_once_keep_the_rules_and_none_waits_for_ever(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", STRESS, str(number), "1.5"],
+            env=environment,
+            stdout=subprocess.PIPE,
+        )
+        for number in range(5)
+    ]
+    try:
+        outputs = [process.communicate(timeout=PATIENCE)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    uses = [
+        (begin, end, kind, who)
+        for who, output in enumerate(outputs)
+        for kind, begin, end in json.loads(output)
+    ]
+    assert {kind for _, _, kind, _ in uses} == {"alone", "turn", "linger"}
+    assert len({who for *_, who in uses}) == 5
+    for begin, end, kind, who in uses:
+        beside = [u for u in uses if u[3] != who and u[0] < end and begin < u[1]]
+        assert {(kind, other) for _, _, other, _ in beside} <= MAY_OVERLAP

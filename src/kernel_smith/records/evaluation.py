@@ -68,7 +68,8 @@ class WorkloadTiming(Record):
     calls: int = Field(description="timed calls of the candidate, every one of them checked")
     inner_p50: float | None = Field(
         default=None,
-        description="seconds per call by the candidate process's own clock: no verdict",
+        description="seconds per call by the candidate process's own clock, on a GPU by its "
+        "events: a second opinion, no verdict",
     )
 
 
