@@ -21,6 +21,7 @@ from kernel_smith.records.evaluation import (
     WorkloadTiming,
     WorstElement,
 )
+from kernel_smith.records.job import Job, JobError, JobRequest, JobState
 from kernel_smith.records.options import Baseline, Limits, Options, Sampling
 from kernel_smith.records.step import (
     Beginning,
@@ -75,6 +76,10 @@ __all__ = [
     "Failure",
     "Finding",
     "Interval",
+    "Job",
+    "JobError",
+    "JobRequest",
+    "JobState",
     "KernelFailure",
     "KernelResources",
     "KernelShare",

@@ -1,0 +1,1 @@
+"""Evaluations for others, over HTTP: a durable queue, a dispatcher, and the web application."""

@@ -1,0 +1,69 @@
+"""An evaluation that somebody asked a service for: the request, and how far it has come."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from kernel_smith.records.base import Record, VersionedRecord, content_hash
+from kernel_smith.records.candidate import Candidate
+from kernel_smith.records.evaluation import Evaluation
+from kernel_smith.records.options import Options
+from kernel_smith.records.task import Task
+
+
+class JobState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        return self not in (JobState.WAITING, JobState.RUNNING)
+
+
+class JobRequest(VersionedRecord):
+    task: Task
+    candidate: Candidate
+    options: Options = Options()
+    priority: int = Field(default=0, ge=-10, le=10, description="among the client's own jobs")
+
+    @property
+    def key(self) -> str:
+        """The same for requests that ask for the same; the priority does not matter."""
+        return content_hash(
+            self.task.content_hash, self.candidate.content_hash, self.options.model_dump_json()
+        )
+
+
+class JobError(Record):
+    """Why there is no evaluation. A bad candidate is not an error: its evaluation says so."""
+
+    kind: Literal["bad-input", "missing-prerequisite", "internal"]
+    what: str
+    hint: str = ""
+
+
+class Job(VersionedRecord):
+    id: str
+    state: JobState
+    priority: int = 0
+    attempts: int = Field(default=0, ge=0, description="times that an evaluation was begun")
+    submitted_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    evaluation: Evaluation | None = None
+    error: JobError | None = None
+
+    @model_validator(mode="after")
+    def _state_and_outcome_agree(self) -> Self:
+        if (self.evaluation is not None) != (self.state is JobState.DONE):
+            raise ValueError(f"state {self.state} and an evaluation do not go together")
+        if (self.error is not None) != (self.state is JobState.FAILED):
+            raise ValueError(f"state {self.state} and an error do not go together")
+        return self
