@@ -12,6 +12,7 @@ from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator import EDITS, Edit, Mutator, Site
 from kernel_smith.proposers.mutator.cpp.text import cpp_texts
 from kernel_smith.proposers.mutator.edit import Splice, splice
+from kernel_smith.proposers.mutator.registry import PROMISES
 from kernel_smith.records import Candidate, Evaluation, Proposal, Request, Stage, Task
 from kernel_smith.records.evaluation import (
     Accuracy,
@@ -144,6 +145,24 @@ def test_edits_that_paid_are_preferred() -> None:
         mutator.learn(proposal, evaluated(proposal.candidate, 2.0 if names == ["good"] else 0.5))
         chosen.update(names)
     assert chosen["good"] > 2 * chosen["bad"]
+
+
+def test_a_great_gain_counts_more_than_a_small_one_and_noise_not_at_all() -> None:
+    gains = {"great": 2.0, "small": 1.05, "noise": 1.01}
+    mutator = Mutator(8, edits=[appending(name) for name in gains])
+    chosen: Counter[str] = Counter()
+    for number in range(120):
+        proposal = mutator.propose(request(seed=number))
+        names = proposal.details["edits"]
+        gain = gains[names[0]] if len(set(names)) == 1 else 1.0
+        parent_score = float(proposal.details["parent_score"])
+        mutator.learn(proposal, evaluated(proposal.candidate, gain * parent_score))
+        chosen.update(names)
+    assert chosen["great"] > chosen["small"] > chosen["noise"]
+
+
+def test_every_promise_is_about_an_edit_that_there_is() -> None:
+    assert PROMISES.keys() <= {edit.name for edit in EDITS}
 
 
 def test_nothing_is_proposed_once_everything_was_tried() -> None:

@@ -1,12 +1,13 @@
 """The mutator: proposes a parent with a structural edit that was not tried on it yet.
 
-Edits that made candidates faster are tried more often: each has a score, the share of its
-proposals that paid, and the next one is drawn from what the scores leave open (Thompson sampling).
+Edits that made candidates faster are tried more often: each has a score, how much its proposals
+gained, and the next one is drawn from what the scores leave open (Thompson sampling).
 Some proposals chain two edits, since one may make room for the other.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections import defaultdict
@@ -16,7 +17,7 @@ from functools import lru_cache
 
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator.edit import Edit, Site
-from kernel_smith.proposers.mutator.registry import EDITS
+from kernel_smith.proposers.mutator.registry import EDITS, PROMISES
 from kernel_smith.records import Candidate, Evaluation, Proposal, Request
 from kernel_smith.records.step import score
 
@@ -24,6 +25,7 @@ Sites = dict[str, list[Site]]
 """Sites by the name of their edit."""
 
 _CHAIN_SHARE = 0.3
+_NOISE, _GREAT = 1.02, 1.3  # gains
 _ATTEMPTS = 20
 # Edits that split loops make a text longer, and more of the same does not make it faster.
 _MOST_CHARACTERS = 24_000
@@ -31,10 +33,14 @@ _MOST_CHARACTERS = 24_000
 
 @dataclass
 class _Record:
-    """How an edit did so far. One success and two failures are taken on trust."""
+    """How an edit did so far. Some successes and two failures are taken on trust."""
 
     paid: float = 1.0
     failed: float = 2.0
+
+    def note(self, success: float, weight: float) -> None:
+        self.paid += weight * success
+        self.failed += weight * (1 - success)
 
 
 class Mutator:
@@ -47,7 +53,9 @@ class Mutator:
         self._seed = seed
         self._lock = threading.Lock()
         self._tried: dict[str, set[str]] = defaultdict(set)
-        self._records: dict[str, _Record] = defaultdict(_Record)
+        self._records = {
+            edit.name: _Record(paid=PROMISES.get(edit.name, 1.0)) for edit in self._edits
+        }
 
     def propose(self, request: Request) -> Proposal:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
@@ -64,14 +72,12 @@ class Mutator:
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Credit the edits of a proposal with its success, or charge them."""
         edits = proposal.details["edits"]
-        gained = score(evaluation)
+        success = _success(score(evaluation), float(proposal.details["parent_score"]))
         with self._lock:
             self._tried[proposal.parents[0]].add(_key(proposal))
-            paid = gained > float(proposal.details["parent_score"])
             for name in edits:
-                record = self._records[name]
-                record.paid += paid / len(edits)
-                record.failed += (not paid) / len(edits)
+                if name in self._records:  # an older version may have known others
+                    self._records[name].note(success, 1 / len(edits))
 
     def close(self) -> None:
         """Nothing is under way."""
@@ -126,6 +132,13 @@ class Mutator:
             summary=summary,
             details=details,
         )
+
+
+def _success(score: float, before: float) -> float:
+    """From 0 for what may be noise to 1 for a gain that one would hope for."""
+    if before <= 0 or score <= before * _NOISE:
+        return float(before <= 0 < score)
+    return min(1.0, math.log(score / before) / math.log(_GREAT))
 
 
 @lru_cache(maxsize=32)
