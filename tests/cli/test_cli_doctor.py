@@ -150,4 +150,4 @@ def test_a_profiler_that_is_not_there_is_not_missed(
     monkeypatch.setattr("shutil.which", lambda name, *rest: path if name == "ncu" else real(name))
     found = checks(cli)["ncu"]
     assert found["state"] == "ok"
-    assert (path or "not needed") in found["found"]
+    assert (path or "only `evaluate --ncu` needs it") in found["found"]

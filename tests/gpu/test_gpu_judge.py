@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.nsight import find_ncu, profile_candidate
 from kernel_smith.records import Candidate, Evaluation, Limits, Options, Reason, Sampling, Stage
 from kernel_smith.records.prose import render
 from kernel_smith.tasks import read_task
@@ -189,3 +190,16 @@ def test_a_fault_ends_its_candidate_alone(fault: str, engine: LocalEngine, tmp_p
     while free - torch.cuda.mem_get_info()[0] > LEAK_BYTES and time.monotonic() < deadline:
         time.sleep(0.2)
     assert free - torch.cuda.mem_get_info()[0] <= LEAK_BYTES
+
+
+def test_nsight_compute_sees_the_kernel_that_was_written(tmp_path: Path) -> None:
+    if find_ncu() is None:
+        pytest.skip("needs Nsight Compute")
+    path = tmp_path / "product.py"
+    path.write_text(TASK.replace("PRECISION", "strict"))
+    candidate = Candidate(backend="triton", source=EXACT, name="mine.py")
+    (kernel,) = profile_candidate(read_task(path), candidate)
+    assert kernel.name == "product_kernel"
+    assert kernel.seconds is not None and kernel.seconds > 0
+    assert kernel.compute_share is not None and 0 < kernel.compute_share <= 1
+    assert kernel.waits_for

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -180,8 +179,11 @@ def _telemetry() -> Check:
 
 
 def _nsight() -> Check:
-    found = shutil.which("ncu")
-    return Check("ncu", "ok", found or "not found; not needed, torch's profiler names the kernels")
+    from kernel_smith.evaluation.nsight import find_ncu
+
+    found = find_ncu()
+    missing = "not found; only `evaluate --ncu` needs it"
+    return Check("ncu", "ok", missing if found is None else str(found))
 
 
 _CHECKS: tuple[Callable[[], list[Check]], ...] = (

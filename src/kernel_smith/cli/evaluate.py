@@ -16,6 +16,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.records import (
     Admission,
     Baseline,
+    Candidate,
     Evaluation,
     Limits,
     Options,
@@ -77,6 +78,12 @@ def evaluate(
         str | None,
         typer.Option(help=f"The GPU to compile for, with --compile-only; default: {DEFAULT_ARCH}."),
     ] = None,
+    ncu: Annotated[
+        bool,
+        typer.Option(
+            "--ncu", help="Then have Nsight Compute watch it on the GPU, without the sandbox."
+        ),
+    ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
     ] = False,
@@ -120,11 +127,28 @@ def evaluate(
             evaluation = engine.evaluate(found, program, options, fresh=True, progress=report)
     else:
         evaluation = cached
+    if ncu:
+        evaluation = _watched(evaluation, found, program, quiet=quiet)
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
         _print(evaluation, task, path, from_cache=cached is not None)
     raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
+
+
+def _watched(evaluation: Evaluation, task: Task, program: Candidate, *, quiet: bool) -> Evaluation:
+    """With what Nsight Compute sees, on the workload that takes longest."""
+    from kernel_smith.evaluation.nsight import profile_candidate
+
+    if evaluation.device is None:
+        raise BadInput("--ncu without a GPU", hint="leave it out, or evaluate where there is one")
+    if not evaluation.ok or evaluation.timing is None:
+        return evaluation  # what the judge refuses is not run without a sandbox
+    longest = max(evaluation.timing.workloads, key=lambda timed: timed.candidate.p50)
+    with progress(quiet) as report:
+        report(f"Nsight Compute watches {longest.workload}")
+        kernels = profile_candidate(task, program, longest.workload)
+    return evaluation.model_copy(update={"nsight": kernels})
 
 
 def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -> None:

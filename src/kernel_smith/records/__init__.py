@@ -3,7 +3,14 @@
 from kernel_smith.records.base import SCHEMA_VERSION, Record, VersionedRecord, content_hash
 from kernel_smith.records.candidate import MAX_SOURCE, Candidate
 from kernel_smith.records.compile_report import CompileReport, KernelFailure, KernelResources
-from kernel_smith.records.device import Ceilings, Device, DeviceKernel, Roofline, Telemetry
+from kernel_smith.records.device import (
+    Ceilings,
+    Device,
+    DeviceKernel,
+    NsightKernel,
+    Roofline,
+    Telemetry,
+)
 from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineSpeedup,
@@ -87,6 +94,7 @@ __all__ = [
     "Meaning",
     "Message",
     "Migrated",
+    "NsightKernel",
     "Options",
     "Precision",
     "Proposal",

@@ -96,3 +96,21 @@ class DeviceKernel(Record):
     )
     grid: tuple[int, ...] = ()
     block: tuple[int, ...] = ()
+
+
+class NsightKernel(Record):
+    """One launch as Nsight Compute saw it. It replays kernels one by one, with a cold cache."""
+
+    name: str
+    seconds: float | None = Field(default=None, ge=0)
+    memory_share: float | None = Field(
+        default=None, ge=0, description="of the memory's peak throughput"
+    )
+    compute_share: float | None = Field(
+        default=None, ge=0, description="of the multiprocessors' peak throughput"
+    )
+    occupancy: float | None = Field(default=None, ge=0, description="share of warps in use")
+    l2_hits: float | None = Field(default=None, ge=0, description="share of accesses")
+    bytes_read: int | None = Field(default=None, ge=0, description="from the device's memory")
+    bytes_written: int | None = Field(default=None, ge=0)
+    waits_for: str | None = Field(default=None, description="what its warps wait for most")

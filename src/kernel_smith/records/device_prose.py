@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel_smith.records.device import Ceilings, DeviceKernel, Roofline, Telemetry
+from kernel_smith.records.device import Ceilings, DeviceKernel, NsightKernel, Roofline, Telemetry
 from kernel_smith.records.durations import seconds
 
 _AT_THE_LIMIT = 0.9
@@ -92,6 +92,34 @@ def render_kernels(kernels: Sequence[DeviceKernel]) -> str:
         lines += _kernel(kernel)
     if len(kernels) > len(visible):
         lines.append(f"  and {len(kernels) - len(visible)} more")
+    return "\n".join(lines)
+
+
+def render_nsight(kernels: Sequence[NsightKernel]) -> str:
+    """What the counters say, launch by launch."""
+    if not kernels:
+        return ""
+    lines = ["Nsight Compute, one call:"]
+    for kernel in kernels[:_KERNELS_SHOWN]:
+        facts = [
+            f"{words} {share:.0%}"
+            for words, share in (
+                ("memory", kernel.memory_share),
+                ("multiprocessors", kernel.compute_share),
+                ("warps in use", kernel.occupancy),
+                ("L2 hits", kernel.l2_hits),
+            )
+            if share is not None
+        ]
+        if kernel.bytes_read is not None and kernel.bytes_written is not None:
+            read, written = kernel.bytes_read / 2**20, kernel.bytes_written / 2**20
+            facts.append(f"{read:.1f} MiB read, {written:.1f} MiB written")
+        if kernel.waits_for is not None:
+            facts.append(f"waits most for {kernel.waits_for}")
+        took = "" if kernel.seconds is None else f" {seconds(kernel.seconds)}:"
+        lines.append(f"  {kernel.name[:_NAME_SHOWN]}:{took} {', '.join(facts)}")
+    if len(kernels) > _KERNELS_SHOWN:
+        lines.append(f"  and {len(kernels) - _KERNELS_SHOWN} more")
     return "\n".join(lines)
 
 

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from kernel_smith.records.base import Record, VersionedRecord
-from kernel_smith.records.device import Ceilings, Device, DeviceKernel, Roofline, Telemetry
+from kernel_smith.records.device import (
+    Ceilings,
+    Device,
+    DeviceKernel,
+    NsightKernel,
+    Roofline,
+    Telemetry,
+)
 from kernel_smith.records.verdict import MEANINGS, Reason, Stage
 
 
@@ -186,6 +193,9 @@ class Evaluation(VersionedRecord):
     device_kernels: tuple[DeviceKernel, ...] = ()
     rooflines: tuple[Roofline, ...] = Field(default=(), description="one per workload")
     ceilings: Ceilings | None = None
+    nsight: tuple[NsightKernel, ...] = Field(
+        default=(), description="the launches of one call under Nsight Compute, if asked for"
+    )
     telemetry: Telemetry | None = None
     binary: str | None = Field(
         default=None, description="the same for programs that compile to the same; null: not known"

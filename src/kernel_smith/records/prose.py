@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kernel_smith.records.device_prose import render_kernels, render_roofline, render_telemetry
+from kernel_smith.records.device_prose import (
+    render_kernels,
+    render_nsight,
+    render_roofline,
+    render_telemetry,
+)
 from kernel_smith.records.durations import seconds
 from kernel_smith.records.evaluation import (
     Accuracy,
@@ -156,6 +161,7 @@ def _device(evaluation: Evaluation) -> list[str]:
     if evaluation.ceilings is not None:
         parts.append(render_roofline(evaluation.rooflines, evaluation.ceilings))
     parts.append(render_kernels(evaluation.device_kernels))
+    parts.append(render_nsight(evaluation.nsight))
     if evaluation.telemetry is not None:
         parts.append(render_telemetry(evaluation.telemetry))
     return [part for part in parts if part]
