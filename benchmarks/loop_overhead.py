@@ -4,24 +4,31 @@
 
 A local proposer changes one number of a program of realistic size; a trivial engine makes up its
 evaluation; every step is stored with a prompt of realistic size, as a run with a model would. Then
-a slow proposer (2 s) and a slow evaluation (0.5 s) show how busy the loop keeps its one device.
+the model proposer does the same, over HTTP, with a server on this machine (a process of its own)
+that answers at once. Then a slow proposer (2 s) and a slow evaluation (0.5 s) show how busy the
+loop keeps its one device.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import multiprocessing
 import random
 import resource
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from common import describe_machine
 
 from kernel_smith.evolution.run import Run
+from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.model import ModelProposer, make_settings
 from kernel_smith.records import (
     Budget,
     Candidate,
@@ -35,9 +42,10 @@ from kernel_smith.records import (
     Usage,
 )
 from kernel_smith.store import Store
+from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
 
-PROGRAM = "# {filler}\nclass ModelNew:\n    speed = {speed:.9f}\n"
+PROGRAM = "# {filler}\nclass ModelNew:\n    def forward(self): ...\n    speed = {speed:.9f}\n"
 FILLER = "a line of a kernel, " * 150
 PREFIX = "The rules of the task, which are the same each time. " * 300
 
@@ -93,19 +101,47 @@ class Nudger:
         """Nothing is under way."""
 
 
-def run(iterations: int, folder: Path, **settings: Any) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> Reply:
+    text = program(random.uniform(0.5, 1.0)).source
+    return Reply(f"Change: another number\n```python\n{text}```\n")
+
+
+def serve(addresses: Any, end: Any) -> None:
+    with OpenAIServer(answer) as server:
+        addresses.put(server.base_url)
+        end.wait()
+
+
+@contextlib.contextmanager
+def endpoint() -> Iterator[str]:
+    """The address of a server that answers at once, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    addresses, end = context.Queue(), context.Event()
+    server = context.Process(target=serve, args=(addresses, end))
+    server.start()
+    try:
+        yield addresses.get(timeout=60)
+    finally:
+        end.set()
+        server.join()
+
+
+def run(
+    iterations: int, folder: Path, model: ModelProposer | None = None, **settings: Any
+) -> dict[str, Any]:
+    name = "nudger" if model is None else "model"
     config = RunConfig(
         backend="cpp",
-        proposers={"nudger": 1.0},
+        proposers={name: 1.0},
         budget=Budget(evaluations=iterations),
         proposals_in_flight=settings.get("proposals", 2),
         evaluations_in_flight=1,
     )
     engine = TrivialEngine(speed_of, seconds=settings.get("evaluation", 0.0))
-    path = folder / f"{iterations}-{settings.get('proposals', 2)}.sqlite"
-    task = Task(name="numbers", source="class Model: pass")
+    path = folder / f"{name}-{iterations}-{settings.get('proposals', 2)}.sqlite"
+    task = Task(name="numbers", source=f"# {PREFIX}\nclass Model: pass\n")
     with Store.open(path, create=True) as store, Run.start(store, task, config) as opened:
-        proposers = {"nudger": Nudger(settings.get("proposal", 0.0))}
+        proposers: dict[str, Proposer] = {name: model or Nudger(settings.get("proposal", 0.0))}
         loop = opened.evolve(proposers, engine, lambda *_: None)
         begin = time.monotonic()
         first = Proposal(candidate=program(0.5), proposer="start")
@@ -113,6 +149,7 @@ def run(iterations: int, folder: Path, **settings: Any) -> dict[str, Any]:
         spent = time.monotonic() - begin
     size = sum(part.stat().st_size for part in folder.glob(f"{path.name}*"))
     return {
+        "proposer": name,
         "iterations": iterations,
         "seconds": round(spent, 2),
         "per_second": round(iterations / spent, 1),
@@ -133,6 +170,13 @@ def main() -> None:
         for iterations in chosen.iterations:
             report["loop"].append(run(iterations, Path(name)))
             print(json.dumps(report["loop"][-1]), flush=True)
+        with endpoint() as url:
+            for iterations in chosen.iterations:
+                settings = make_settings({"models": [{"name": "local", "base_url": url}]})
+                model = ModelProposer(settings)
+                report["loop"].append(run(iterations, Path(name), model, proposals=8))
+                model.close()
+                print(json.dumps(report["loop"][-1]), flush=True)
         slow = {"proposal": 2.0, "evaluation": 0.5, "proposals": 8}
         report["busy"] = run(chosen.busy_evaluations, Path(name), **slow)
         print(json.dumps(report["busy"]), flush=True)

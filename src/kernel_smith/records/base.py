@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import Literal
 
@@ -22,6 +23,7 @@ class VersionedRecord(Record):
     schema_version: Literal[1] = SCHEMA_VERSION
 
 
+@functools.lru_cache(maxsize=1024)
 def content_hash(*parts: str) -> str:
     """Identify content: the SHA-256 of the parts, each preceded by its length."""
     digest = hashlib.sha256()
