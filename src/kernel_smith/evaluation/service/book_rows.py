@@ -1,0 +1,82 @@
+"""Requests and jobs as rows of the job book, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kernel_smith.records import Evaluation
+from kernel_smith.records.job import Job, JobError, JobRequest, JobState
+from kernel_smith.store.texts import deflate, inflate
+
+WHOLE = (
+    "jobs.id, jobs.state, jobs.priority, jobs.attempts, jobs.submitted, jobs.started, "
+    "jobs.finished, jobs.outcome"
+)
+WITHOUT_EVALUATION = WHOLE.replace(
+    "jobs.outcome", "CASE jobs.state WHEN 'failed' THEN jobs.outcome END"
+)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A request, ready to be stored: all that takes long is done before a transaction begins."""
+
+    key: bytes
+    task_sent: bytes
+    task_hash: str
+    task: str | bytes
+    rest: str | bytes
+    priority: int
+
+
+def pack(request: JobRequest) -> Packed:
+    task = request.task.model_dump_json()
+    return Packed(
+        key=bytes.fromhex(request.key),
+        # Tasks with the same content hash may lie at different paths, which messages mention.
+        # One client must not get to see another's.
+        task_sent=hashlib.sha256(task.encode()).digest(),
+        task_hash=request.task.content_hash,
+        task=packed_text(task),
+        rest=packed_text(request.model_dump_json(exclude={"task"})),
+        priority=request.priority,
+    )
+
+
+def unpack(task: str | bytes, rest: str | bytes) -> JobRequest:
+    body = json.loads(inflate(rest)) | {"task": json.loads(inflate(task))}
+    return JobRequest.model_validate(body)
+
+
+def packed_text(text: str) -> str | bytes:
+    return deflate(text, text.encode())
+
+
+def job_of(row: tuple[Any, ...]) -> Job:
+    """The job of a row of `WHOLE`, or of `WITHOUT_EVALUATION`."""
+    identity, state, priority, attempts, submitted, started, finished, outcome = row
+    fields = {
+        "id": identity,
+        "state": JobState(state),
+        "priority": priority,
+        "attempts": attempts,
+        "submitted_at": _moment(submitted),
+        "started_at": _moment(started),
+        "finished_at": _moment(finished),
+    }
+    if state == JobState.FAILED:
+        return Job(**fields, error=JobError.model_validate_json(inflate(outcome)))
+    if state == JobState.DONE and outcome is None:
+        # Its record insists on the evaluation, which whoever lists jobs did not ask for.
+        return Job.model_construct(**fields)
+    if state == JobState.DONE:
+        return Job(**fields, evaluation=Evaluation.model_validate_json(inflate(outcome)))
+    return Job(**fields)
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
