@@ -259,10 +259,10 @@ def test_a_retry_after_beyond_the_deadline_fails_at_once(make_client: MakeClient
 
 def test_retry_after_may_be_a_date() -> None:
     later = datetime.now(UTC) + timedelta(seconds=100)
-    wait = retry_after({"retry-after": format_datetime(later, usegmt=True)})
+    wait = retry_after({"Retry-After": format_datetime(later, usegmt=True)})
     assert wait is not None
     assert 90 < wait <= 100
-    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({"Retry-After": "soon"}) is None
     assert retry_after({}) is None
 
 

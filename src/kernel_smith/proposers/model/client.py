@@ -19,7 +19,7 @@ from kernel_smith.proposers.model.received import Received
 from kernel_smith.records import Message, Usage
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
 
 _LONGEST_BACKOFF_SECONDS = 60.0
 
@@ -53,7 +53,7 @@ class Client:
         self._ledger = ledger
         self._pace = Pace(model.requests_per_minute, model.tokens_per_minute)
         self._jitter = random.Random()
-        self._http: httpx.AsyncClient | None = None
+        self._http: aiohttp.ClientSession | None = None
 
     def ask(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
         """The model's answer; what it cost is added to `bill`. Raises `ModelError`."""
@@ -95,8 +95,8 @@ class Client:
 
     async def _attempt(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
         if self._http is None:
-            self._http = open_http(self.model.silence_seconds)
-            self._background.finally_run(self._http.aclose)
+            self._http = open_http(self.model)
+            self._background.finally_run(self._http.close)
         most = most_tokens(messages)
         slot = await self._pace.enter(most + self.model.max_tokens)
         reserved = self._ledger.reserve(self.model, most)

@@ -63,6 +63,7 @@ class Prompts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._templates = Templates(settings.templates)
+        self._stable: dict[tuple[str, ...], str] = {}
 
     def begin(self, beginning: Beginning) -> tuple[Message, ...]:
         """The messages that ask for a first program."""
@@ -112,6 +113,13 @@ class Prompts:
         return tokens_of(messages) <= self._settings.max_prompt_tokens
 
     def _system(self, task: Task, backend: str, hardware: str) -> str:
+        """The same over a run, so it is put together once."""
+        key = (task.content_hash, backend, hardware)
+        if key not in self._stable:
+            self._stable[key] = self._fill_system(task, backend, hardware)
+        return self._stable[key]
+
+    def _fill_system(self, task: Task, backend: str, hardware: str) -> str:
         return self._templates.fill(
             "system",
             dialect=self._templates.dialect(backend),
