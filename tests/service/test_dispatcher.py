@@ -259,11 +259,8 @@ def test_draining_gives_back_what_takes_too_long(book: JobBook) -> None:
     assert [book.get("a", job.id).state for job in jobs] == [JobState.WAITING] * 3
     with dispatching(book, TrivialEngine(lambda _: 2.0)):
         done = [book.wait("a", job.id, LONG) for job in jobs]
-    assert [(job.state, job.attempts) for job in done] == [
-        (JobState.DONE, 2),
-        (JobState.DONE, 2),
-        (JobState.DONE, 1),
-    ]
+    # It was not the jobs' fault: what a service ends for its own sake does not count.
+    assert [(job.state, job.attempts) for job in done] == [(JobState.DONE, 1)] * 3
 
 
 def test_closing_leaves_no_job_running(book: JobBook) -> None:

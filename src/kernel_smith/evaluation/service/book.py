@@ -218,11 +218,16 @@ class JobBook:
         """Whether this became the job's answer."""
         return self._end(job, JobState.FAILED, packed_text(error.model_dump_json()))
 
-    def give_back(self, job: str) -> bool:
-        """Whether the job waits again; it does not when it was begun too often, or cancelled."""
+    def give_back(self, job: str, *, counts: bool = True) -> bool:
+        """Whether the job waits again; it does not when it was begun too often, or cancelled.
+
+        An attempt that `counts` not is one that the job had no part in ending.
+        """
         with self._ending(job) as (connection, running, now):
             if running is None:
                 return False
+            if not counts:
+                running = book_moves.forget_attempt(connection, running)
             waits = book_moves.put_back(connection, running, self._limits.attempts, now)
         self._announce({running.client_name}, waiting=waits)
         return waits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_smith.evaluation.service import book_turns
 from kernel_smith.evaluation.service.book_rows import Packed, packed_text
@@ -124,6 +124,11 @@ def end(
     else:
         close(connection, job.number, job.client, state, outcome, now)
     return not job.unwanted
+
+
+def forget_attempt(connection: sqlite3.Connection, job: RunningJob) -> RunningJob:
+    connection.execute("UPDATE jobs SET attempts = attempts - 1 WHERE number = ?", (job.number,))
+    return replace(job, attempts=job.attempts - 1)
 
 
 def put_back(

@@ -188,7 +188,7 @@ class Dispatcher:
         if under_way.future is not None:
             under_way.future.cancel()
         try:
-            return self._book.give_back(under_way.job.id)
+            return self._book.give_back(under_way.job.id, counts=False)
         except UserError:
             _LOG.exception("job %s is given back when the book is opened next", under_way.job.id)
             return False
