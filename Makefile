@@ -27,8 +27,8 @@ demo: env
 	  --output build/max_pool2d_best.py
 
 # Tests that neither time anything nor ask how busy the machine is: they run side by side.
-UNTIMED := $(addprefix tests/,archive evolution gate gpu gpu_suite inline interpreter proposers \
-  records screen store suite tasks)
+UNTIMED := $(addprefix tests/,archive evolution gate gpu gpu_suite inline interpreter nsight proposers \
+  records screen service store suite tasks)
 
 test: env lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)

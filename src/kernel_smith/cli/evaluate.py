@@ -84,6 +84,9 @@ def evaluate(
             "--ncu", help="Then have Nsight Compute watch it on the GPU, without the sandbox."
         ),
     ] = False,
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
     ] = False,
@@ -97,7 +100,7 @@ def evaluate(
 
     Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
     """
-    from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
+    from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine, open_engine
 
     found = find_task(task)
     path = candidate or _starting_kernel(found, backend)
@@ -121,10 +124,15 @@ def evaluate(
         cores=_cores(cores),
     )
     cache = EvaluationCache()
-    cached = None if fresh else cache.get(found, program, options)
-    if cached is None:
-        with progress(quiet) as report, LocalEngine(cache) as engine:
-            evaluation = engine.evaluate(found, program, options, fresh=True, progress=report)
+    # Another machine's answer says nothing about this one.
+    cached = None if fresh or engine else cache.get(found, program, options)
+    if engine is not None:
+        with progress(quiet) as report, open_engine(engine) as service:
+            report(f"{engine} evaluates it")
+            evaluation = service.submit(found, program, options).result()
+    elif cached is None:
+        with progress(quiet) as report, LocalEngine(cache) as here:
+            evaluation = here.evaluate(found, program, options, fresh=True, progress=report)
     else:
         evaluation = cached
     if ncu:

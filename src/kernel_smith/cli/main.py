@@ -11,7 +11,7 @@ import sys
 import typer
 
 import kernel_smith
-from kernel_smith.cli import doctor, evaluate, optimize, outside, runs, seed, tasks
+from kernel_smith.cli import doctor, evaluate, optimize, outside, runs, seed, serve, tasks
 from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
@@ -34,6 +34,7 @@ app.command("seed")(seed.seed)
 app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
+app.add_typer(serve.app, name="serve")
 
 
 def _print_version(wanted: bool) -> None:

@@ -56,6 +56,9 @@ def optimize(
     dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
@@ -92,7 +95,7 @@ def optimize(
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
     ):
-        _evolve(run, store, output, as_json=json, quiet=quiet)
+        _evolve(run, store, output, engine, as_json=json, quiet=quiet)
 
 
 def resume(
@@ -102,6 +105,9 @@ def resume(
     target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="The new limit, in all.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
@@ -124,15 +130,21 @@ def resume(
         Run.resume(book, book.find_run(run), rebudget) as opened,
     ):
         check_writable(output or _default_output(opened.state.task))
-        _evolve(opened, store, output, as_json=json, quiet=quiet)
+        _evolve(opened, store, output, engine, as_json=json, quiet=quiet)
 
 
 def _evolve(
-    run: Run, store: Path | None, output: Path | None, *, as_json: bool, quiet: bool
+    run: Run,
+    store: Path | None,
+    output: Path | None,
+    engine: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     again = command_of("resume", run.state.run, store=store)
     try:
-        _run_loop(run, as_json=as_json, quiet=quiet)
+        _run_loop(run, engine, as_json=as_json, quiet=quiet)
     except KeyboardInterrupt:
         _show_best(run, store, output, as_json=as_json)
         raise Interrupted("interrupted; every step is kept", hint=f"go on: {again}") from None
@@ -146,17 +158,17 @@ def _evolve(
     raise typer.Exit(0 if best is not None and best.score > 1 else _NEGATIVE)
 
 
-def _run_loop(run: Run, *, as_json: bool, quiet: bool) -> None:
+def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> None:
     """Raises `KeyboardInterrupt` if the run was stopped: what is under way is given up then, and
     done again when the run is resumed."""
     from kernel_smith.cli.evolution_view import audience
-    from kernel_smith.evaluation.engines import LocalPool
+    from kernel_smith.evaluation.engines import open_engine
     from kernel_smith.evolution.crew import first_programs, proposers_of
 
     config = run.state.config
     with (
         audience(as_json=as_json, quiet=quiet) as watch,
-        LocalPool(config.evaluations_in_flight) as engine,
+        open_engine(address, config.evaluations_in_flight) as engine,
         proposers_of(config, run.state.usage) as proposers,
     ):
         loop = run.evolve(proposers, engine, watch)

@@ -79,6 +79,9 @@ def tell(
         str | None, typer.Option(help="The candidate that it was made from (its hash).")
     ] = None,
     summary: Annotated[str, typer.Option(help="What was changed, in a sentence.")] = "",
+    engine: Annotated[
+        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -87,7 +90,7 @@ def tell(
 
     Exits with 0 if it is correct, 1 if not.
     """
-    from kernel_smith.evaluation.engines import LocalPool
+    from kernel_smith.evaluation.engines import open_engine
     from kernel_smith.evolution.run import Run
     from kernel_smith.records.prose import render
     from kernel_smith.store import Store, default_path
@@ -100,10 +103,10 @@ def tell(
         proposed = read_candidate(candidate, state.config.backend)
         origin = _find_parent(list(state.evaluated), parent)
         before = state.best
-        with progress(quiet) as report, LocalPool(1) as engine:
+        with progress(quiet) as report, open_engine(engine) as judge:
             report(f"judging {candidate}")
             try:
-                number = opened.tell(proposed, engine, origin, summary)
+                number = opened.tell(proposed, judge, origin, summary)
             except KeyboardInterrupt:
                 again = command_of("resume", state.run, store=store)
                 raise Interrupted(

@@ -32,12 +32,20 @@ class JobRequest(VersionedRecord):
     candidate: Candidate
     options: Options = Options()
     priority: int = Field(default=0, ge=-10, le=10, description="among the client's own jobs")
+    repeat: int = Field(
+        default=0,
+        ge=0,
+        description="what was asked for before is answered as before; another number asks anew",
+    )
 
     @property
     def key(self) -> str:
         """The same for requests that ask for the same; the priority does not matter."""
         return content_hash(
-            self.task.content_hash, self.candidate.content_hash, self.options.model_dump_json()
+            self.task.content_hash,
+            self.candidate.content_hash,
+            self.options.model_dump_json(),
+            str(self.repeat),
         )
 
 

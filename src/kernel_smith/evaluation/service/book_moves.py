@@ -97,7 +97,7 @@ class RunningJob:
     started: float
     charged: float
     attempts: int
-    unwanted: bool
+    unwanted: int  # 1: cancelled meanwhile
 
 
 def running_jobs(connection: sqlite3.Connection, job: str | None = None) -> list[RunningJob]:
@@ -108,7 +108,7 @@ def running_jobs(connection: sqlite3.Connection, job: str | None = None) -> list
         f"WHERE jobs.state = 'running' {'AND jobs.id = ?' if job is not None else ''}",
         (job,) if job is not None else (),
     ).fetchall()
-    return [RunningJob(*row[:-1], unwanted=bool(row[-1])) for row in rows]
+    return [RunningJob(*row) for row in rows]
 
 
 def end(

@@ -13,6 +13,8 @@ forgotten while it is away.
 
 from __future__ import annotations
 
+import math
+
 FIRST_GUESS = 1.0  # seconds; what a job takes, before a client's first one has ended
 HALF_LIFE = 600.0  # seconds away until half of what a client owes is forgotten
 LEAST_CHARGE = 0.05  # seconds; handing out thousands of jobs that end at once is work as well
@@ -24,7 +26,7 @@ _NEWEST = 0.2  # the weight of the last job in what a client's jobs usually take
 def account_on_return(account: float, start: float, seconds_away: float) -> float:
     """What a client begins with when it has jobs again; others in its place would have `start`."""
     owed = max(0.0, account - start)
-    return start + owed * 0.5 ** (max(0.0, seconds_away) / HALF_LIFE)
+    return start + owed * math.exp2(-max(0.0, seconds_away) / HALF_LIFE)
 
 
 def charge(seconds: float) -> float:

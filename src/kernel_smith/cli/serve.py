@@ -1,0 +1,154 @@
+"""`kernel-smith serve`: evaluations for others, over HTTP; and the tokens of those who may ask."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernel_smith.cli.output import console, errors, print_json, print_next
+
+# What serving needs is imported where it is used: it would double the time that `--help` takes.
+_DEFAULT_PORT = 8300
+_DEFAULT_STORE = Path(".kernel-smith/jobs.sqlite")
+
+app = typer.Typer(invoke_without_command=True)
+tokens = typer.Typer(help="Who may ask: add, list and remove clients.", no_args_is_help=True)
+app.add_typer(tokens, name="tokens")
+
+TokenPath = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the clients.")]
+ClientName = Annotated[str, typer.Argument(help="What the client is called.")]
+
+
+class _Unfinished(Exception):
+    """Leaves a pool of judges in a hurry: what they still evaluate was given back."""
+
+
+@app.callback()
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any that is free.")
+    ] = _DEFAULT_PORT,
+    store: Annotated[Path, typer.Option(help="The file that jobs are kept in.")] = _DEFAULT_STORE,
+    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Serve only the clients of this file."),
+    ] = None,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, help="Jobs that may wait, of all clients together.")
+    ] = 10_000,
+    drain_seconds: Annotated[
+        float, typer.Option(min=0, help="How long running evaluations may take at the end.")
+    ] = 60.0,
+) -> None:
+    """Evaluate candidates for others, over HTTP.
+
+    SIGTERM or Ctrl-C ends it: running evaluations may finish, everything else is kept in the store
+    and goes on when the service is started again.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from kernel_smith.evaluation.service.needs import need_web_packages
+
+    need_web_packages()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    given_back = _serve(host, port, store, lanes, tokens, max_waiting, drain_seconds)
+    if given_back:
+        errors.print(f"{given_back} evaluations were not finished; they begin anew next time")
+
+
+def _serve(
+    host: str,
+    port: int,
+    store: Path,
+    lanes: int,
+    tokens: Path | None,
+    max_waiting: int,
+    drain_seconds: float,
+) -> int:
+    """Returns how many evaluations were given back."""
+    from kernel_smith.evaluation.engines import LocalPool
+    from kernel_smith.evaluation.service.auth import TokenFile
+    from kernel_smith.evaluation.service.book import BookLimits, JobBook
+    from kernel_smith.evaluation.service.dispatcher import Dispatcher
+    from kernel_smith.evaluation.service.server import Service, refuse_strangers
+
+    clients = TokenFile(tokens) if tokens is not None else None
+    refuse_strangers(host, clients)
+    limits = BookLimits(waiting=max_waiting)
+    given_back = 0
+    try:
+        with (
+            JobBook.open(store, limits=limits) as book,
+            LocalPool(lanes) as pool,
+        ):
+            dispatcher = Dispatcher(book, pool, capacity=lanes)
+            service = Service(
+                book,
+                dispatcher,
+                host=host,
+                port=port,
+                tokens=clients,
+                drain_seconds=drain_seconds,
+            )
+            console.print(f"serving on {service.url}, jobs are kept in {store}", markup=False)
+            print_next(_first_question(service.url, clients is not None), "what it can do")
+            given_back = service.run()
+            if given_back:
+                raise _Unfinished
+    except _Unfinished:
+        pass
+    return given_back
+
+
+def _first_question(url: str, needs_token: bool) -> str:
+    header = '-H "Authorization: Bearer $TOKEN" ' if needs_token else ""
+    return f"curl {header}{url}/v1/capacity"
+
+
+@tokens.command("add")
+def add(
+    file: TokenPath,
+    name: ClientName,
+    priority: Annotated[
+        int, typer.Option(min=-10, max=10, help="The highest priority of its jobs.")
+    ] = 10,
+) -> None:
+    """Make a token for a client, and show it: this once."""
+    from kernel_smith.evaluation.service.auth import add_token
+
+    print(add_token(file, name, priority))
+    errors.print("Give it to the client now; it cannot be shown again.")
+    serving = shlex.join(["kernel-smith", "serve", "--tokens", str(file)])
+    errors.print(f"next: {serving}  # a service that runs already needs no restart", markup=False)
+
+
+@tokens.command("list")
+def list_clients(
+    file: TokenPath, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
+    """The clients, and the highest priority that their jobs may have."""
+    from kernel_smith.evaluation.service.auth import list_tokens
+
+    clients = list_tokens(file)
+    if json:
+        listed = [{"name": each.name, "priority": each.priority_cap} for each in clients]
+        print_json({"clients": listed})
+        return
+    for client in clients:
+        console.print(f"{client.name}  priority {client.priority_cap}", markup=False)
+
+
+@tokens.command("remove")
+def remove(file: TokenPath, name: ClientName) -> None:
+    """Let a client in no more. Its jobs stay."""
+    from kernel_smith.evaluation.service.auth import remove_token
+
+    remove_token(file, name)
+    console.print(f"{name} is removed", markup=False)

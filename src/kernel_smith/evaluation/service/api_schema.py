@@ -1,0 +1,78 @@
+"""The OpenAPI description: bodies are read by hand here, so their schemas are added by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from kernel_smith.evaluation.service.bodies import Batch
+from kernel_smith.records import Job, JobRequest
+
+_PLACE = "#/components/schemas/"
+
+
+class ProblemText(BaseModel):
+    """Every answer with a status from 400 on."""
+
+    error: str
+    hint: str
+
+
+class Jobs(BaseModel):
+    """Several jobs, without their evaluations."""
+
+    jobs: list[Job]
+
+
+def body_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """What a route with such a body adds to its description."""
+    content = {"application/json": {"schema": {"$ref": f"{_PLACE}{kind.__name__}"}}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def answers(kind: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route: this record, or a problem."""
+    schema = {"schema": {"$ref": f"{_PLACE}{kind.__name__}"}}
+    problem = {"schema": {"$ref": f"{_PLACE}{ProblemText.__name__}"}}
+    described: dict[int | str, dict[str, Any]] = {
+        status: {"description": kind.__name__, "content": {"application/json": schema}}
+        for status in statuses
+    }
+    described["default"] = {
+        "description": "A problem",
+        "content": {"application/json": problem},
+    }
+    return described
+
+
+def install(app: FastAPI) -> None:
+    """Let the application describe its bodies, too."""
+
+    def describe() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+            )
+            _, definitions = models_json_schema(
+                [
+                    (JobRequest, "validation"),
+                    (Batch, "validation"),
+                    (Job, "validation"),
+                    (Jobs, "validation"),
+                    (ProblemText, "validation"),
+                ],
+                ref_template=_PLACE + "{model}",
+            )
+            components = schema.setdefault("components", {}).setdefault("schemas", {})
+            components.update(definitions["$defs"])
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = describe  # type: ignore[method-assign]
