@@ -7,13 +7,16 @@ Every task is optimized from its starting kernel and the compiler's seed by tune
 winner is then judged anew, with an ordinary evaluation, against eager PyTorch and torch.compile, on
 a GPU also against its mode max-autotune. Run it again to continue: tasks that the results hold
 already are not done twice. `--only` names proposers to ask alone: tuner, mutator, or neither for
-the seed by itself. `--keep` is a folder for the winning kernels and the judge's evidence.
+the seed by itself. `--keep` is a folder for the winning kernels and the judge's evidence. `--table`
+prints what the results hold, as a table.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -86,12 +89,34 @@ def keep(folder: Path, candidate: Candidate, evaluation: Evaluation) -> None:
     (folder / "evaluation.json").write_text(evaluation.model_dump_json(indent=1) + "\n")
 
 
+def print_table(report: dict[str, Any]) -> None:
+    """One line per task, and what they come to. A speedup counts if its whole interval does."""
+    rows = [row for row in report["tasks"].values() if row.get("final")]
+    names = list(rows[0]["final"])
+    columns = ["task", "start", *names, "evaluations", "seconds", "winner"]
+    print("| " + " | ".join(columns) + " |")
+    print("|" + "---|" * len(columns))
+    for row in rows:
+        speedups = [row["final"][name] for name in names]
+        shown = [f"{s['value']:.2f} [{s['low']:.2f}, {s['high']:.2f}]" for s in speedups]
+        start = f"{row['start']:.2f}" if row["start"] else "-"
+        spent = [str(row["funnel"]["evaluated"]), f"{row['seconds']:.0f}"]
+        print("| " + " | ".join([row["task"], start, *shown, *spent, row["summary"]]) + " |")
+    for name in names:
+        mean = math.exp(statistics.fmean(math.log(row["final"][name]["value"]) for row in rows))
+        faster = sum(row["final"][name]["low"] > 1 for row in rows)
+        print(f"\nAgainst {name}: {mean:.2f}x (geometric mean), faster in {faster} of {len(rows)}.")
+    both = sum(all(row["final"][name]["low"] > 1 for name in names) for row in rows)
+    print(f"\nFaster than all of them in {both} of {len(rows)}.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--evaluations", type=int, default=40)
     parser.add_argument("--minutes", type=float, default=600.0, help="start no task after that")
     parser.add_argument("--backend", default="cpp")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--task", action="append", default=None)
@@ -102,6 +127,9 @@ def main() -> None:
     report: dict[str, Any] = {"machine": describe_machine(), "tasks": {}}
     if chosen.json.exists():
         report = json.loads(chosen.json.read_text())
+    if chosen.table:
+        print_table(report)
+        return
     report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
     deadline = time.monotonic() + 60 * chosen.minutes
     suite = "gpu" if chosen.backend == "triton" else "cpu"
