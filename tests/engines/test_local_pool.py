@@ -201,3 +201,11 @@ def test_two_lanes_give_the_verdicts_of_one_engine(
     assert [(e.stage, e.reason) for e in found] == [(e.stage, e.reason) for e in expected]
     assert [e.reason for e in found][:3] == [None, Reason.WRONG_VALUES, Reason.EXCEPTION]
     assert found[0].timing is not None
+
+
+def test_a_pool_says_how_it_is() -> None:
+    pool = LocalPool(2)
+    assert pool.capacity() == 2
+    assert pool.health() == {"ready": True, "lanes": 2, "waiting": 0}
+    pool.close()
+    assert not pool.health()["ready"]

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import Protocol
 
+from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.evolution.state import RunState
-from kernel_smith.records import Candidate, Elite, Evaluation, Options, Remeasured, Task
-
-
-class Engine(Protocol):
-    """Where candidates are evaluated."""
-
-    def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None
-    ) -> Future[Evaluation]: ...
+from kernel_smith.records import Candidate, Elite, Evaluation, Remeasured
 
 
 def measure_again(
-    state: RunState, engine: Engine, contender: Candidate, champion: Elite
+    state: RunState, engine: Evaluator, contender: Candidate, champion: Elite
 ) -> Iterator[Remeasured]:
     """What counts is what the contender shows now; where it may be luck alone, the old best is
     measured, too. The events are to be applied as they come."""

@@ -20,8 +20,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kernel_smith.errors import UserError
+from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.evolution.budget import reason_to_stop
-from kernel_smith.evolution.contenders import Engine, measure_again
+from kernel_smith.evolution.contenders import measure_again
 from kernel_smith.evolution.requests import beginning_of, request_for
 from kernel_smith.evolution.state import RunState, Step
 from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer
@@ -73,7 +74,7 @@ class Loop:
         self,
         state: RunState,
         proposers: dict[str, Proposer],
-        engine: Engine,
+        engine: Evaluator,
         append: Append,
         audience: Audience,
     ) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evolution.contenders import Engine, measure_again
+from kernel_smith.evaluation.engines.base import Evaluator
+from kernel_smith.evolution.contenders import measure_again
 from kernel_smith.evolution.loop import Audience, Loop
 from kernel_smith.evolution.state import OUTSIDE, RunState
 from kernel_smith.proposers.base import Proposer
@@ -72,7 +73,7 @@ class Run:
     def evolve(
         self,
         proposers: dict[str, Proposer],
-        engine: Engine,
+        engine: Evaluator,
         audience: Audience,
     ) -> Loop:
         """A loop, ready to run; whoever holds it can stop it."""
@@ -86,7 +87,9 @@ class Run:
         loop.resubmit(self.state.in_flight())
         return loop
 
-    def tell(self, candidate: Candidate, engine: Engine, parent: str | None, summary: str) -> int:
+    def tell(
+        self, candidate: Candidate, engine: Evaluator, parent: str | None, summary: str
+    ) -> int:
         """Evaluate a candidate that somebody outside proposes; the number of its step."""
         if self.state.is_known(candidate):
             raise BadInput(

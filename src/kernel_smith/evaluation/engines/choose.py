@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 
+from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.evaluation.engines.pool import LocalPool
-
-if TYPE_CHECKING:
-    from kernel_smith.evaluation.engines.remote import RemoteEngine
 
 TOKEN_VARIABLE = "KERNEL_SMITH_TOKEN"
 
 
-def open_engine(address: str | None, lanes: int = 1) -> LocalPool | RemoteEngine:
+def open_engine(address: str | None, lanes: int = 1) -> AbstractContextManager[Engine]:
     """To be used in a `with` statement. `lanes` are those of this machine; a service has its own.
 
     The token for a service comes from the environment: command lines can be read by others.

@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.local import LocalEngine
@@ -55,6 +55,15 @@ class LocalPool:
             self._waiting.append(job)
             self._changed.notify()
         return job.future
+
+    def capacity(self) -> int:
+        return len(self._engines)
+
+    def health(self) -> dict[str, Any]:
+        with self._changed:
+            waiting, closed = len(self._waiting), self._closed
+        lanes = sum(thread.is_alive() for thread in self._threads)
+        return {"ready": not closed and lanes > 0, "lanes": lanes, "waiting": waiting}
 
     def _run_lane(self, engine: LocalEngine) -> None:
         ready: deque[str] = deque(maxlen=_TASKS_KEPT_READY)

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypedDict
+from typing import Literal, TypedDict
 
 from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
+from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.evaluation.service.book import JobBook, Taken
-from kernel_smith.records import Candidate, Evaluation, Options, Task
+from kernel_smith.records import Evaluation
 from kernel_smith.records.job import JobError
 
 _LOG = logging.getLogger(__name__)
@@ -26,12 +27,6 @@ _LOG = logging.getLogger(__name__)
 _PURGE_SECONDS = 60.0
 _SECONDS_AFTER_TROUBLE = 1.0
 _TASKS_READY_PER_LANE = 3  # as many as a lane of the local pool keeps
-
-
-class Engine(Protocol):
-    def submit(
-        self, task: Task, candidate: Candidate, options: Options, /
-    ) -> Future[Evaluation]: ...
 
 
 class Health(TypedDict):
@@ -59,7 +54,7 @@ class Dispatcher:
     or that of its error.
     """
 
-    def __init__(self, book: JobBook, engine: Engine, *, capacity: int) -> None:
+    def __init__(self, book: JobBook, engine: Evaluator, *, capacity: int) -> None:
         self.capacity = capacity
         self.on_finished: Callable[[str, float], None] = _nobody
         self._book = book
