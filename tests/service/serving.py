@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.evaluation.service.auth import TokenFile
 from kernel_smith.evaluation.service.book import BookLimits, JobBook
-from kernel_smith.evaluation.service.dispatcher import Dispatcher, Engine
+from kernel_smith.evaluation.service.dispatcher import Dispatcher
 from kernel_smith.evaluation.service.server import Service
 from kernel_smith.records import Candidate, JobRequest, Task
 from kernel_smith.testing.trivial import TrivialEngine
@@ -55,7 +56,7 @@ class Served(NamedTuple):
 @contextmanager
 def serving(
     folder: Path,
-    engine: Engine | None = None,
+    engine: Evaluator | None = None,
     *,
     capacity: int = 1,
     limits: BookLimits | None = None,

@@ -14,9 +14,10 @@ import pytest
 from job_samples import OTHER_TASK, TASK, evaluation, request
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.evaluation.service import dispatcher as module
 from kernel_smith.evaluation.service.book import JobBook
-from kernel_smith.evaluation.service.dispatcher import Dispatcher, Engine
+from kernel_smith.evaluation.service.dispatcher import Dispatcher
 from kernel_smith.records import Candidate, Evaluation, Options, Task
 from kernel_smith.records.job import Job, JobState
 from kernel_smith.store.faults import StoreError
@@ -77,7 +78,7 @@ def book(tmp_path: Path) -> Iterator[JobBook]:
 
 
 @contextmanager
-def dispatching(book: JobBook, engine: Engine, capacity: int = 2) -> Iterator[Dispatcher]:
+def dispatching(book: JobBook, engine: Evaluator, capacity: int = 2) -> Iterator[Dispatcher]:
     dispatcher = Dispatcher(book, engine, capacity=capacity)
     dispatcher.start()
     try:
