@@ -52,7 +52,7 @@ class Pace:
         if now < self._paused_until:
             return self._paused_until - now
         too_many = self._requests is not None and len(self._slots) >= self._requests
-        used = sum(slot.tokens for slot in self._slots)
+        used = 0 if self._tokens is None else sum(slot.tokens for slot in self._slots)
         # A request that is larger than the limit by itself passes when nothing else is counted.
         too_large = self._tokens is not None and bool(used) and used + tokens > self._tokens
         if too_many or too_large:
