@@ -415,6 +415,28 @@ def test_a_program_asks_the_judge_for_its_objects(judge: Judge) -> None:
     assert "kernel.cpp:1: error: something" in error["message"]
 
 
+def test_another_thread_may_not_ask_the_judge(judge: Judge) -> None:
+    """Nobody listens to it: the question would be taken for the answer to another one."""
+    source = textwrap.dedent("""
+        import threading
+        from kernel_smith import inline
+        said = []
+        def ask():
+            try:
+                inline.cpp("int x;")
+            except inline.CompileError as error:
+                said.append(str(error))
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+        raise ValueError(said)
+    """)
+    answer = judge.ask(
+        "load", source=source, name="c.py", entry="ModelNew", threads=1, compiled=False
+    )
+    assert "compiled in the thread that forward runs in" in answer["error"]["message"]
+
+
 def test_tracebacks_keep_the_frames_of_a_file_named_like_this_project(judge: Judge) -> None:
     judge.load(textwrap.dedent(body("raise ValueError('here')")), name="kernel_smith_relu.py")
     judge.map()

@@ -7,7 +7,6 @@ then no time is spent in Python, and none of its code runs while the clock does.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
@@ -78,7 +77,7 @@ class DeviceRunner(Runner):
         return super()._load(request, fds)
 
     def _tell(self, what: str) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if self._is_own_thread():
             self._channel.send({"need": what})
             self._channel.receive()
 

@@ -87,9 +87,11 @@ class Runner:
         self._placed: list[list[torch.Tensor]] = []
         self._stamps: list[int] = []
         self._handed_over: list[int] = []  # descriptors that go with the next answer
+        self._own_thread = threading.get_ident()
 
     def serve(self) -> None:
         """Answer requests until the judge hangs up."""
+        self._own_thread = threading.get_ident()
         handlers = self._handlers()
         while True:
             request, fds = self._channel.receive_with_fds()
@@ -134,7 +136,7 @@ class Runner:
         return {"ok": True}
 
     def _ask_for_object(self, dialect: str, source: str, flags: tuple[str, ...]) -> str:
-        if threading.current_thread() is not threading.main_thread():
+        if not self._is_own_thread():
             # The judge expects nothing now, and would take the request for an answer.
             raise inline.CompileError("kernels are compiled in the thread that forward runs in", "")
         self._channel.send({"need": {"dialect": dialect, "source": source, "flags": list(flags)}})
@@ -142,6 +144,10 @@ class Runner:
         if "path" not in answer:
             raise inline.CompileError("the compiler failed", str(answer.get("log", "")))
         return str(answer["path"])
+
+    def _is_own_thread(self) -> bool:
+        """Is this the thread that the judge expects to hear from?"""
+        return threading.get_ident() == self._own_thread
 
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
