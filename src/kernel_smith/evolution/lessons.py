@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
 
 _PAYS = 1.03  # gains below are as well noise
@@ -11,38 +12,53 @@ _LONGEST_NAME = 100
 
 
 @dataclass
+class _Tried:
+    """One kind of change."""
+
+    best: float = 0.0
+    times: int = 0
+    broken: int = 0
+
+
+@dataclass
 class Lessons:
     """Gains by kind of change: the speed of a program over that of the one it was made from."""
 
-    _gains: dict[str, list[float]] = field(default_factory=dict)
+    _kinds: dict[str, _Tried] = field(default_factory=dict)
+    _paid: set[str] = field(default_factory=set)
+    _vain: set[str] = field(default_factory=set)
 
     def note(self, summary: str, gain: float) -> None:
         """Zero is the gain of a change that broke the program."""
         kind = _kind(summary)
-        if kind:
-            self._gains.setdefault(kind, []).append(gain)
+        if not kind:
+            return
+        tried = self._kinds.setdefault(kind, _Tried())
+        tried.best = max(tried.best, gain)
+        tried.times += 1
+        tried.broken += gain == 0
+        if tried.best >= _PAYS:
+            self._paid.add(kind)
+            self._vain.discard(kind)
+        elif tried.times >= _OFTEN:
+            self._vain.add(kind)
 
     def told(self) -> tuple[str, ...]:
         """What paid most, and what was tried often in vain."""
-        best = {kind: max(gains) for kind, gains in self._gains.items()}
-        paid = sorted((k for k in best if best[k] >= _PAYS), key=lambda k: -best[k])
-        vain = [k for k, gains in self._gains.items() if len(gains) >= _OFTEN and best[k] < _PAYS]
-        vain.sort(key=lambda k: -len(self._gains[k]))
-        return (
-            *(self._praise(kind) for kind in paid[:_SHOWN]),
-            *(self._warning(kind) for kind in vain[:_SHOWN]),
-        )
+        kinds = self._kinds
+        paid = heapq.nlargest(_SHOWN, self._paid, key=lambda kind: (kinds[kind].best, kind))
+        vain = heapq.nlargest(_SHOWN, self._vain, key=lambda kind: (kinds[kind].times, kind))
+        return (*map(self._praise, paid), *map(self._warning, vain))
 
     def _praise(self, kind: str) -> str:
-        gains = self._gains[kind]
-        tries = f", in {len(gains)} tries" if len(gains) > 1 else ""
-        return f"{kind}: made a program {max(gains):.2f} times as fast{tries}"
+        tried = self._kinds[kind]
+        times = f", in {tried.times} tries" if tried.times > 1 else ""
+        return f"{kind}: made a program {tried.best:.2f} times as fast{times}"
 
     def _warning(self, kind: str) -> str:
-        gains = self._gains[kind]
-        broken = sum(gain == 0 for gain in gains)
-        failed = f", of which {broken} broke the program" if broken else ""
-        return f"{kind}: {len(gains)} tries without a gain{failed}"
+        tried = self._kinds[kind]
+        failed = f", of which {tried.broken} broke the program" if tried.broken else ""
+        return f"{kind}: {tried.times} tries without a gain{failed}"
 
 
 def _kind(summary: str) -> str:
