@@ -28,7 +28,9 @@ demo: env
 
 # Tests that neither time anything nor ask how busy the machine is: they run side by side.
 UNTIMED := $(addprefix tests/,archive evolution gate gpu gpu_suite inline interpreter nsight proposers \
-  records screen service store suite tasks)
+  records screen service store suite tasks) \
+  $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py mixing.py \
+  outcome.py reference.py statistics.py stock.py twins.py)
 
 test: env lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
