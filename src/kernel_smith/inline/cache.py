@@ -80,14 +80,16 @@ class ObjectCache:
     def get(self, key: str) -> Path | None:
         """The library of that key, if it is here and unharmed."""
         entry = self._entry(key)
+        # Asked first: one that comes only now is whole, and must not be taken for a harmed one.
+        if not entry.exists():
+            return None
         try:
             intact = _digest(entry / _LIBRARY) == (entry / _DIGEST).read_text()
         except OSError:
             intact = False
         if intact:
             return entry / _LIBRARY
-        if entry.exists():
-            self._drop(entry)
+        self._drop(entry)
         return None
 
     def put(self, key: str, built: Path) -> Path:
