@@ -410,6 +410,21 @@ def test_interpreting_is_for_kernels_that_are_to_run(
     cli("evaluate", "relu.py", "right.py", "--interpret", *arguments).complains(2, *words)
 
 
+def test_a_profiler_needs_the_gpu_that_the_kernel_ran_on(
+    cli: Cli, files: Path, answer: Callable[..., list[Options]]
+) -> None:
+    command = ("evaluate", "relu.py", "right.py", "--ncu", "--quiet", "--fresh")
+    elsewhere = cli(*command, "--engine", "http://127.0.0.1:9")
+    elsewhere.complains(2, "the GPU is elsewhere", "leave out --ncu")
+    answer(interpreted=True)
+    cli(*command).complains(2, "--ncu without a GPU", "leave it out")
+
+
+def test_a_service_that_does_not_answer_is_named(cli: Cli, files: Path) -> None:
+    done = cli("evaluate", "relu.py", "right.py", "--quiet", "--engine", "http://127.0.0.1:9")
+    done.complains(3, "does not answer", "kernel-smith serve")
+
+
 def test_bad_backend(cli: Cli, shared_judge: None, files: Path) -> None:
     done = cli("evaluate", "relu.py", "right.py", "--backend", "fortran", "--quiet")
     done.complains(2, "'fortran'", "cpp")

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_smith.evaluation.judge import comparison as comparison_module
 from kernel_smith.evaluation.judge.accuracy import (
     Expected,
     expect,
@@ -609,3 +610,17 @@ def test_a_choice_that_rounding_does_not_explain_is_wrong(case: Callable[[str], 
     (x,) = choice.inputs.tensors
     coarse = chosen_from_the_other_end(x, 1024.0)  # sixteen times as many are equal
     assert choice.judge(coarse).reason is Reason.WRONG_VALUES
+
+
+def test_a_reference_that_takes_no_noise_gives_no_further_benefit(
+    case: Callable[[str], Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise RuntimeError("no noise here")
+
+    choice = case(CHOICE)
+    (x,) = choice.inputs.tensors
+    monkeypatch.setattr(comparison_module, "RoundingNoise", refuse)
+    other = chosen_from_the_other_end(x, 64.0)
+    assert choice.judge(other).reason is Reason.WRONG_VALUES
+    assert choice.judge(choice.expected.oracle[0]).reason is None

@@ -76,6 +76,16 @@ def test_a_ready_child_tells_what_confines_it(puppet: Puppet) -> None:
     assert puppet.child.cpu_seconds() > 0
 
 
+def test_a_child_is_moved_to_other_cores_while_it_lives(puppet: Puppet) -> None:
+    first = min(os.sched_getaffinity(0))
+    puppet.child.move_to({first})  # not yet known: nobody to move
+    puppet.child.ready()
+    puppet.child.move_to({first})
+    assert os.sched_getaffinity(puppet.process.pid) == {first}
+    puppet.die(exited=0)
+    puppet.child.move_to({first})  # gone: whoever asks it next will learn
+
+
 def test_a_request_gets_its_answer(puppet: Puppet) -> None:
     puppet.child.post("go", calls=3)
     assert puppet.channel.receive(5) == {"op": "go", "calls": 3}

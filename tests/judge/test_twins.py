@@ -67,3 +67,8 @@ def test_of_a_jitted_function_only_the_signature_counts(product: Path) -> None:
     assert fingerprint(triton(warps=8), [], [product]) != one
     wider = triton().replace("= 64", "= 128")
     assert fingerprint(wider, [], [product]) != one
+
+
+def test_a_program_that_is_nested_beyond_reason_has_no_twin(product: Path) -> None:
+    deep = f"NUMBER = {'+'.join(['1'] * 900)}\n"
+    assert fingerprint(host() + deep, ["int a;"], [product]) is None

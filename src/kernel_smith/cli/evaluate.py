@@ -11,6 +11,7 @@ import typer
 
 from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.compile_only import DEFAULT_ARCH, compile_and_print
+from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
@@ -84,9 +85,7 @@ def evaluate(
             "--ncu", help="Then have Nsight Compute watch it on the GPU, without the sandbox."
         ),
     ] = False,
-    engine: Annotated[
-        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
-    ] = None,
+    engine: EngineAddress = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
     ] = False,
@@ -113,6 +112,11 @@ def evaluate(
         raise typer.Exit(0 if compiles else _NEGATIVE)
     if arch is not None:
         raise BadInput(f"--arch {arch} without --compile-only", hint="add --compile-only")
+    if ncu and engine is not None:
+        raise BadInput(
+            f"--ncu with --engine {engine}: the GPU is elsewhere",
+            hint="leave out --ncu, or evaluate on that machine",
+        )
     options = Options(
         seeds=seeds,
         baselines=_baselines(baseline),
@@ -148,10 +152,10 @@ def _watched(evaluation: Evaluation, task: Task, program: Candidate, *, quiet: b
     """With what Nsight Compute sees, on the workload that takes longest."""
     from kernel_smith.evaluation.nsight import profile_candidate
 
-    if evaluation.device is None:
-        raise BadInput("--ncu without a GPU", hint="leave it out, or evaluate where there is one")
-    if not evaluation.ok or evaluation.timing is None:
+    if not evaluation.ok:
         return evaluation  # what the judge refuses is not run without a sandbox
+    if evaluation.device is None or evaluation.timing is None:
+        raise BadInput("--ncu without a GPU", hint="leave it out, or evaluate where there is one")
     longest = max(evaluation.timing.workloads, key=lambda timed: timed.candidate.p50)
     with progress(quiet) as report:
         report(f"Nsight Compute watches {longest.workload}")

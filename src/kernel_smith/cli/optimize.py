@@ -13,6 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from kernel_smith.cli.candidates import check_writable, read_candidate, write_candidate
+from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Budget, RunConfig, Task
@@ -56,9 +57,7 @@ def optimize(
     dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
-    engine: Annotated[
-        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
-    ] = None,
+    engine: EngineAddress = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
@@ -105,9 +104,7 @@ def resume(
     target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="The new limit, in all.")] = None,
-    engine: Annotated[
-        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
-    ] = None,
+    engine: EngineAddress = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kernel_smith.cli.candidates import read_candidate, write_candidate
+from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Request
@@ -79,9 +80,7 @@ def tell(
         str | None, typer.Option(help="The candidate that it was made from (its hash).")
     ] = None,
     summary: Annotated[str, typer.Option(help="What was changed, in a sentence.")] = "",
-    engine: Annotated[
-        str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
-    ] = None,
+    engine: EngineAddress = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

@@ -17,6 +17,7 @@ import sqlite3
 from pathlib import Path
 
 from kernel_smith.store.faults import StoreError
+from kernel_smith.store.transaction import transaction
 
 APPLICATION_ID = 0x4B536D68
 
@@ -86,8 +87,7 @@ def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> None
     if version == 0:
         # Readers and one writer at a time do not wait for each other.
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         # Another process may have done it meanwhile.
         for number in range(_version(connection), len(MIGRATIONS)):
             for statement in MIGRATIONS[number]:
@@ -95,11 +95,6 @@ def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> None
             connection.execute("INSERT INTO migrations (version) VALUES (?)", (number + 1,))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> int:

@@ -14,9 +14,9 @@ import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kernel_smith.closing import Closing
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate, Event, RunStarted, StepProposed, content_hash
 from kernel_smith.store import summary
@@ -26,6 +26,7 @@ from kernel_smith.store.locks import RunLock, alone, is_locked
 from kernel_smith.store.schema import prepare
 from kernel_smith.store.summary import RunSummary
 from kernel_smith.store.texts import Texts, deflate, inflate
+from kernel_smith.store.transaction import transaction
 
 LATEST = "latest"
 
@@ -38,7 +39,7 @@ def default_path() -> Path:
     return Path(os.environ.get("KERNEL_SMITH_STORE") or ".kernel-smith/runs.sqlite")
 
 
-class Store:
+class Store(Closing):
     """Safe to use from several threads."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -64,17 +65,6 @@ class Store:
     def close(self) -> None:
         with self._mutex, explained(self._path):
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def append(self, run_id: str, event: Event) -> int:
         """Store an event and answer with its sequence number: 1, 2, ... within its run.
@@ -176,15 +166,11 @@ class Store:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._mutex, explained(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                with transaction(self._connection):
+                    yield self._connection
             except BaseException:
                 self._texts.forget()
-                # SQLite rolls back by itself after some failures, such as a full disk.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
                 raise
 
     def _run(self, run_id: str) -> tuple[int, int]:

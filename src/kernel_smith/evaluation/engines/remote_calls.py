@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import random
 import time
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.loopback import is_loopback
 
 _TIMEOUT_SECONDS = 30.0
 _FIRST_DELAY = 0.1
@@ -42,7 +42,9 @@ class Calls:
             headers=_headers(token),
             timeout=_TIMEOUT_SECONDS,
             limits=httpx.Limits(max_connections=_CONNECTIONS),
-            trust_env=not _is_local(self.url),  # no proxy stands before this machine
+            trust_env=not is_loopback(
+                urlsplit(self.url).hostname or ""
+            ),  # no proxy stands before this machine
         )
 
     async def ask(
@@ -177,11 +179,3 @@ def _checked(url: str) -> str:
             hint="give one like http://127.0.0.1:8300",
         )
     return url.rstrip("/")
-
-
-def _is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -88,9 +88,10 @@ class Child:
 
     def move_to(self, cores: Collection[int]) -> None:
         """Have all of its threads run there. The process itself has no say in it."""
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            with contextlib.suppress(OSError):  # it ended, or is not ours to move
-                os.sched_setaffinity(int(thread), cores)
+        with contextlib.suppress(OSError):  # it has ended, as whoever asks it next will learn
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                with contextlib.suppress(OSError):  # it ended, or is not ours to move
+                    os.sched_setaffinity(int(thread), cores)
 
     def cpu_seconds(self) -> float:
         """Processor time of all threads so far, by the operating system's books."""

@@ -24,8 +24,8 @@ import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from kernel_smith.closing import Closing
 
 OTHER_PROCESS = 0
 """Stands in a list of samples for the code of a process that the sampled one has forked."""
@@ -60,7 +60,7 @@ class SamplerUnavailable(Exception):
     """This process cannot be sampled; the text says why and what would help."""
 
 
-class Sampler:
+class Sampler(Closing):
     """Samples the instruction pointers of process `pid` while it runs on `cores`.
 
     Opens stopped. `lost` counts the samples that found a ring buffer full: call `drain` at least
@@ -106,17 +106,6 @@ class Sampler:
         for event in self._events:
             os.close(event)
         self._rings, self._events = [], []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _open_all_threads(self, cores: list[int]) -> None:
         for _ in range(_SNAPSHOT_ATTEMPTS):

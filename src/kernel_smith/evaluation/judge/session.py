@@ -137,6 +137,8 @@ class Session(ABC):
         self._binary = fingerprint(
             self._candidate.source, workshop.kernel_texts, workshop.products()
         )
+        if self._binary is None:
+            return self._time(bench, candidate, checked, accuracy)
         key = content_hash(self._binary, self._options.model_dump_json())
         twin = bench.twins.find(key, self._candidate.content_hash)
         if twin is not None and not self._options.time_twins:

@@ -34,10 +34,13 @@ class Twins:
         return None if found is None or found.candidate_hash == candidate else found
 
 
-def fingerprint(source: str, kernel_texts: Iterable[str], products: Iterable[Path]) -> str:
-    """The same for programs that differ in what compilation removes."""
-    skeleton = _Skeleton(frozenset(kernel_texts)).visit(ast.parse(source))
-    digest = hashlib.sha256(ast.dump(skeleton).encode())
+def fingerprint(source: str, kernel_texts: Iterable[str], products: Iterable[Path]) -> str | None:
+    """The same for programs that differ in what compilation removes; None where none can tell."""
+    try:
+        skeleton = _Skeleton(frozenset(kernel_texts)).visit(ast.parse(source))
+        digest = hashlib.sha256(ast.dump(skeleton).encode())
+    except RecursionError:  # nested deeper than such a tree can be walked
+        return None
     for product in sorted(hashlib.sha256(path.read_bytes()).digest() for path in products):
         digest.update(product)
     return digest.hexdigest()

@@ -87,7 +87,7 @@ class Runner:
         self._placed: list[list[torch.Tensor]] = []
         self._stamps: list[int] = []
         self._handed_over: list[int] = []  # descriptors that go with the next answer
-        self._own_thread = threading.get_ident()
+        self._own_thread: int | None = None  # the one that serves
 
     def serve(self) -> None:
         """Answer requests until the judge hangs up."""

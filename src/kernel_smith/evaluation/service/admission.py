@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from http import HTTPStatus
 from typing import Annotated
@@ -16,19 +15,12 @@ from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.service.auth import Client, TokenFile
 from kernel_smith.evaluation.service.parts import Shared
 from kernel_smith.evaluation.service.problems import Problem, not_now
+from kernel_smith.loopback import is_loopback
 
 _log = logging.getLogger(__name__)
 
 _LOCAL = Client("local")
 _bearer = HTTPBearer(auto_error=False, description="from `kernel-smith serve tokens add`")
-
-
-def is_loopback(host: str) -> bool:
-    """Is this the name or address of the machine itself?"""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 async def client_of(

@@ -14,9 +14,8 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from kernel_smith.closing import Closing
 from kernel_smith.evaluation.service import book_moves, book_turns
 from kernel_smith.evaluation.service.book_file import BookFile, Row
 from kernel_smith.evaluation.service.book_rows import (
@@ -48,7 +47,7 @@ _OF_CLIENT = "FROM jobs JOIN clients ON clients.id = jobs.client WHERE clients.n
 __all__ = ["BookLimits", "ClientUse", "JobBook", "QueueFull", "Taken", "UnknownJob"]
 
 
-class JobBook:
+class JobBook(Closing):
     """`with JobBook.open(path) as book: book.submit("somebody", request)`."""
 
     def __init__(self, file: BookFile, limits: BookLimits, clock: Callable[[], float]) -> None:
@@ -78,17 +77,6 @@ class JobBook:
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def on_waiting(self, listener: Callable[[], None]) -> None:
         """Have this called, by any thread, whenever there may be something to take."""

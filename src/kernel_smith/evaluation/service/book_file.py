@@ -14,6 +14,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.service.book_schema import connect, explained
 from kernel_smith.store.faults import StoreError
 from kernel_smith.store.locks import RunLock
+from kernel_smith.store.transaction import transaction
 
 Row = tuple[Any, ...]
 
@@ -47,16 +48,8 @@ class BookFile:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing. What is left without an exception survives whatever happens next."""
-        with self._mutex, explained(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # SQLite rolls back by itself after some failures, such as a full disk.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._mutex, explained(self.path), transaction(self._connection):
+            yield self._connection
 
     def rows(self, statement: str, *values: Any) -> list[Row]:
         with self._mutex, explained(self.path):

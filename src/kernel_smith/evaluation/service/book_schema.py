@@ -20,6 +20,7 @@ from pathlib import Path
 
 from kernel_smith.evaluation.service.fairness import FIRST_GUESS
 from kernel_smith.store.faults import StoreError
+from kernel_smith.store.transaction import transaction
 
 APPLICATION_ID = 0x4B536A62
 VERSION = 1
@@ -164,14 +165,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         for statement in _TABLES:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

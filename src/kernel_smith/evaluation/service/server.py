@@ -13,11 +13,11 @@ from types import FrameType
 import uvicorn
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.service.admission import is_loopback
 from kernel_smith.evaluation.service.app import DEFAULT_MAX_BODY, make_app
 from kernel_smith.evaluation.service.auth import TokenFile
 from kernel_smith.evaluation.service.book import JobBook
 from kernel_smith.evaluation.service.dispatcher import Dispatcher
+from kernel_smith.loopback import is_loopback
 
 _LAST_ANSWERS_SECONDS = 5
 _BACKLOG = 2048

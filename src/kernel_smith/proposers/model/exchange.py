@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from kernel_smith.loopback import is_loopback
 from kernel_smith.proposers.model import failures
 from kernel_smith.proposers.model.config import Model
 from kernel_smith.proposers.model.received import Received, error_text, garbled
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     import aiohttp
 
 _CONNECT_SECONDS = 20.0
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _ERROR_BYTES = 64 << 10
 _DRAIN_SECONDS = 0.2
 _BYTES_PER_TOKEN_AT_MOST = 2048  # of an event with one token in it
@@ -38,7 +38,7 @@ def open_http(model: Model) -> aiohttp.ClientSession:
     silence = model.silence_seconds
     parts = urlsplit(model.base_url)
     # A loopback address is never looked for behind a proxy.
-    behind_proxy = parts.hostname not in _LOOPBACK
+    behind_proxy = not is_loopback(parts.hostname or "")
     secure = _certificates() if parts.scheme == "https" else True
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=secure),
