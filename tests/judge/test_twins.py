@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,16 @@ def test_of_a_jitted_function_only_the_signature_counts(product: Path) -> None:
     assert fingerprint(wider, [], [product]) != one
 
 
+@pytest.fixture
+def usual_recursion_limit() -> Iterator[None]:
+    """Python's own: libraries that other tests import raise it for the whole process."""
+    found = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(found)
+
+
+@pytest.mark.usefixtures("usual_recursion_limit")
 def test_a_program_that_is_nested_beyond_reason_has_no_twin(product: Path) -> None:
     deep = f"NUMBER = {'+'.join(['1'] * 900)}\n"
     assert fingerprint(host() + deep, ["int a;"], [product]) is None
