@@ -13,9 +13,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.evaluation.judge.clock import Measurement, batch_length, capacity_for, measure
 from kernel_smith.evaluation.judge.participant import Batch, Participant, Windows
 from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.rival import RIVAL, RivalFailed
 from kernel_smith.records import Sampling
 
 durations = st.floats(1e-7, 100)
@@ -25,8 +27,9 @@ OVERHEAD = 1e-4
 class Pretender:
     """A participant whose calls take `seconds`, with noise, without anybody waiting for it."""
 
-    def __init__(self, name: str, seconds: float, noise: float = 0.0) -> None:
+    def __init__(self, name: str, seconds: float, noise: float = 0.0, outside: float = 0.0) -> None:
         self.name = name
+        self.outside = outside
         self.seconds = seconds
         self.noise = noise
         self.seen: list[str] = []
@@ -40,7 +43,7 @@ class Pretender:
         number = len(self._bound) if calls is None else calls
         self.seen += [inputs.label for inputs in self._bound[:number]]
         wall = OVERHEAD + number * self.seconds * math.exp(self._rng.normal(0, self.noise))
-        windows = Windows(run_wall=wall, run_cpu=wall, service_cpu=0, idle_cpu=0)
+        windows = Windows(run_wall=wall, run_cpu=wall, service_cpu=self.outside, idle_cpu=0)
         return Batch(number, windows, None, [], self.seconds)
 
 
@@ -176,3 +179,33 @@ def test_the_interval_keeps_its_promise_although_measuring_stops_early() -> None
         interval = run_clock(candidate, eager)[0].log_ratio("eager", "candidate").interval()
         covered += interval.low <= 1.5 <= interval.high
     assert covered >= 0.85 * 120
+
+
+def test_a_rival_takes_part_in_every_round_and_is_charged_for_hidden_work_as_well() -> None:
+    candidate, eager = Pretender("candidate", 1e-4), Pretender("eager", 3e-4)
+    rival = Pretender(RIVAL, 2e-4, outside=1e-4)
+    measurement, _ = run_clock(candidate, eager, rival)
+    assert rival.seen == candidate.seen
+    gain = measurement.log_ratio(RIVAL, "candidate").interval().value
+    rounds = measurement.samples[RIVAL]
+    charged = 1e-4 * measurement.rounds / rounds.calls
+    assert gain == pytest.approx((2e-4 + charged) / 1e-4)
+
+
+def test_the_failure_of_a_rival_is_its_own() -> None:
+    class Dying(Pretender):
+        def run(self, calls: int | None = None) -> Batch:
+            raise ChildFailed("died", "gone")
+
+    with pytest.raises(RivalFailed, match="crashed: gone"):
+        run_clock(Pretender("candidate", 1e-4), Pretender("eager", 3e-4), Dying(RIVAL, 1e-4))
+    with pytest.raises(ChildFailed):
+        run_clock(Dying("candidate", 1e-4), Pretender("eager", 3e-4))
+
+
+@given(durations, durations, durations)
+def test_batches_are_short_enough_for_a_slow_rival(
+    reference: float, candidate: float, rival: float
+) -> None:
+    length = batch_length(reference, candidate, 10**9, rival_seconds=rival)
+    assert length == 1 or length * rival <= 0.1 * (1 + 1e-9)

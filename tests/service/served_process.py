@@ -10,6 +10,7 @@ import os
 import sys
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from kernel_smith.evaluation.service.book import BookLimits, JobBook
 from kernel_smith.evaluation.service.dispatcher import Dispatcher
@@ -26,10 +27,10 @@ class NotingEngine(TrivialEngine):
         self._file = open(file, "a", buffering=1)  # noqa: SIM115 (it lives as long as the process)
 
     def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None
+        self, task: Task, candidate: Candidate, options: Options | None = None, **more: Any
     ) -> Future[Evaluation]:
         self._file.write(f"{candidate.source}\n")
-        return super().submit(task, candidate, options)
+        return super().submit(task, candidate, options, **more)
 
 
 def main(folder: Path, seconds: float, port: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from job_samples import OTHER_TASK, TASK, evaluation, request
@@ -33,7 +34,9 @@ class ManualEngine:
         self.asked: list[tuple[Task, Candidate, Future[Evaluation]]] = []
         self._changed = threading.Condition()
 
-    def submit(self, task: Task, candidate: Candidate, options: Options, /) -> Future[Evaluation]:
+    def submit(
+        self, task: Task, candidate: Candidate, options: Options, /, **more: Any
+    ) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()
         with self._changed:
             self.asked.append((task, candidate, future))
@@ -54,7 +57,9 @@ class RaisingEngine:
         self._error = error
         self._at_once = at_once
 
-    def submit(self, task: Task, candidate: Candidate, options: Options, /) -> Future[Evaluation]:
+    def submit(
+        self, task: Task, candidate: Candidate, options: Options, /, **more: Any
+    ) -> Future[Evaluation]:
         if self._at_once:
             raise self._error
         future: Future[Evaluation] = Future()
@@ -65,7 +70,9 @@ class RaisingEngine:
 class MixedUpEngine:
     """Answers with the evaluation of another candidate."""
 
-    def submit(self, task: Task, candidate: Candidate, options: Options, /) -> Future[Evaluation]:
+    def submit(
+        self, task: Task, candidate: Candidate, options: Options, /, **more: Any
+    ) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()
         future.set_result(evaluation(request(99)))
         return future

@@ -46,7 +46,9 @@ class HeldEngine:
         self.begun = threading.Event()
         self.futures: list[tuple[Task, Candidate, Future[Evaluation]]] = []
 
-    def submit(self, task: Task, candidate: Candidate, options: Options) -> Future[Evaluation]:
+    def submit(
+        self, task: Task, candidate: Candidate, options: Options, /, **more: Any
+    ) -> Future[Evaluation]:
         future: Future[Evaluation] = Future()
         self.futures.append((task, candidate, future))
         self.begun.set()
@@ -341,10 +343,10 @@ def test_a_defect_is_told_without_its_traceback(
 def test_trouble_with_the_book_is_temporary_and_keeps_its_path(
     refusing: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(client: str, request: object) -> Job:
+    def full(client: str, requests: object) -> list[Job]:
         raise BadInput("/where/it/lies: the disk is full", hint="make room")
 
-    monkeypatch.setattr(refusing.book, "submit", full)
+    monkeypatch.setattr(refusing.book, "submit_many", full)
     response = refusing.http.post("/v1/jobs", json=body())
     _problem(response, 503)
     assert "/where" not in response.text
@@ -371,6 +373,7 @@ def test_the_description_covers_every_route_and_its_references_exist(refusing: S
         "/v1/jobs",
         "/v1/jobs/batch",
         "/v1/jobs/{job}",
+        "/v1/rewards",
         "/v1/events",
         "/v1/capacity",
         "/healthz",

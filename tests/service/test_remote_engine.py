@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import CancelledError, Future, wait
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -76,11 +77,11 @@ def test_options_and_task_arrive_and_paths_stay_at_home(tmp_path: Path) -> None:
 
     class Looking(TrivialEngine):
         def submit(
-            self, task: Task, candidate: Candidate, options: Options | None = None
+            self, task: Task, candidate: Candidate, options: Options | None = None, **more: Any
         ) -> Future[Evaluation]:
             assert options is not None
             seen.append((task, options))
-            return super().submit(task, candidate, options)
+            return super().submit(task, candidate, options, **more)
 
     task = TASK.model_copy(update={"path": "/home/me/task.py", "starts": {"cpp": "/home/me/s.py"}})
     with serving(tmp_path, Looking(_number)) as served, RemoteEngine(served.url) as remote:

@@ -85,6 +85,12 @@ def evaluate(
             "--ncu", help="Then have Nsight Compute watch it on the GPU, without the sandbox."
         ),
     ] = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Another candidate to time it side by side with, e.g. its parent."
+        ),
+    ] = None,
     engine: EngineAddress = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
@@ -104,6 +110,7 @@ def evaluate(
     found = find_task(task)
     path = candidate or _starting_kernel(found, backend)
     program = read_candidate(path, backend)
+    other = read_candidate(beside, backend) if beside is not None else None
     if interpret:
         _check_interpretable(backend, compile_only)
     if compile_only:
@@ -129,14 +136,16 @@ def evaluate(
     )
     cache = EvaluationCache()
     # Another machine's answer says nothing about this one.
-    cached = None if fresh or engine else cache.get(found, program, options)
+    cached = None if fresh or engine else cache.get(found, program, options, other)
     if engine is not None:
         with progress(quiet) as report, open_engine(engine) as service:
             report(f"{engine} evaluates it")
-            evaluation = service.submit(found, program, options).result()
+            evaluation = service.submit(found, program, options, beside=other).result()
     elif cached is None:
         with progress(quiet) as report, LocalEngine(cache) as here:
-            evaluation = here.evaluate(found, program, options, fresh=True, progress=report)
+            evaluation = here.evaluate(
+                found, program, options, beside=other, fresh=True, progress=report
+            )
     else:
         evaluation = cached
     if ncu:

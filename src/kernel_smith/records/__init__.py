@@ -15,6 +15,7 @@ from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineSpeedup,
     BaselineTiming,
+    Beside,
     Confinement,
     Diagnostic,
     Distribution,
@@ -25,11 +26,13 @@ from kernel_smith.records.evaluation import (
     Interval,
     KernelShare,
     Timing,
+    WorkloadGain,
     WorkloadTiming,
     WorstElement,
 )
 from kernel_smith.records.job import Job, JobError, JobRequest, JobState
 from kernel_smith.records.options import Baseline, Limits, Options, Sampling
+from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_of
 from kernel_smith.records.step import (
     Beginning,
     Budget,
@@ -65,6 +68,7 @@ __all__ = [
     "BaselineSpeedup",
     "BaselineTiming",
     "Beginning",
+    "Beside",
     "Budget",
     "Candidate",
     "Ceilings",
@@ -102,6 +106,9 @@ __all__ = [
     "Record",
     "Remeasured",
     "Request",
+    "Reward",
+    "RewardPair",
+    "RewardRule",
     "Roofline",
     "RunConfig",
     "RunEnded",
@@ -120,8 +127,10 @@ __all__ = [
     "Variant",
     "VersionedRecord",
     "Workload",
+    "WorkloadGain",
     "WorkloadTiming",
     "WorstElement",
     "content_hash",
+    "reward_of",
     "score",
 ]

@@ -98,6 +98,25 @@ class Timing(Record):
         return self.speedups[0].speedup
 
 
+class WorkloadGain(Record):
+    """Another candidate's time over this one's."""
+
+    workload: str
+    gain: Interval
+
+
+class Beside(Record):
+    """Another candidate, timed in the same rounds as this one."""
+
+    candidate_hash: str
+    gain: Interval | None = Field(
+        default=None, description="its time over this candidate's; null: it could not be timed"
+    )
+    workloads: tuple[WorkloadGain, ...] = ()
+    reason: Reason | None = Field(default=None, description="why it could not be timed")
+    message: str = ""
+
+
 class WorstElement(Record):
     """The element with the largest error relative to what was allowed."""
 
@@ -203,6 +222,9 @@ class Evaluation(VersionedRecord):
     twin: str | None = Field(
         default=None,
         description="the candidate that compiles to the same, and whose timing this is",
+    )
+    beside: Beside | None = Field(
+        default=None, description="the candidate that it was to be timed beside, if there was one"
     )
     notes: tuple[str, ...] = ()
     confinement: Confinement = Confinement()

@@ -31,6 +31,9 @@ class JobRequest(VersionedRecord):
     task: Task
     candidate: Candidate
     options: Options = Options()
+    beside: Candidate | None = Field(
+        default=None, description="another candidate to time it beside, such as its parent"
+    )
     priority: int = Field(default=0, ge=-10, le=10, description="among the client's own jobs")
     repeat: int = Field(
         default=0,
@@ -46,6 +49,7 @@ class JobRequest(VersionedRecord):
             self.candidate.content_hash,
             self.options.model_dump_json(),
             str(self.repeat),
+            *((self.beside.content_hash,) if self.beside is not None else ()),
         )
 
 

@@ -12,6 +12,7 @@ from kernel_smith.records.durations import seconds
 from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineTiming,
+    Beside,
     Evaluation,
     Interval,
     KernelShare,
@@ -35,6 +36,8 @@ def render(evaluation: Evaluation) -> str:
         parts.append(_accuracy(evaluation.accuracy))
     if evaluation.timing is not None:
         parts.append(_timing(evaluation.timing, on_device=evaluation.device is not None))
+    if evaluation.beside is not None:
+        parts.append(_beside(evaluation.beside))
     parts += _device(evaluation)
     if evaluation.kernels:
         parts.append(_kernels(evaluation.kernels))
@@ -153,6 +156,18 @@ def _baseline(item: BaselineTiming) -> str:
         calls = "plain calls against it" if item.baseline == _GRAPH else "plain calls"
         shown += f"; {calls}: {_ratio(item.plain_speedup)}"
     return shown
+
+
+def _beside(beside: Beside) -> str:
+    """How it compares with the other candidate."""
+    other = f"candidate {beside.candidate_hash[:12]}"
+    if beside.gain is None:
+        why = f"{beside.reason.value}: {beside.message}" if beside.reason else "it was not timed"
+        return f"Not compared with {other}: {why}"
+    lines = [f"Side by side, in the same rounds: {describe_speedup(beside.gain, other)}."]
+    if len(beside.workloads) > 1:
+        lines += [f"  {each.workload}: {_ratio(each.gain)}" for each in beside.workloads]
+    return "\n".join(lines)
 
 
 def _device(evaluation: Evaluation) -> list[str]:

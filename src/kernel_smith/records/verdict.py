@@ -21,6 +21,11 @@ class Stage(StrEnum):
     UNSTABLE = "unstable"
     OK = "ok"
 
+    @property
+    def fleeting(self) -> bool:
+        """Might another attempt end differently? Such an end is not kept as the answer."""
+        return self in (Stage.UNSTABLE, Stage.TIMEOUT)
+
 
 class Reason(StrEnum):
     # screened-out: read from the source, before anything runs

@@ -17,6 +17,7 @@ from kernel_smith.records import (
     Accuracy,
     BaselineSpeedup,
     BaselineTiming,
+    Beside,
     Candidate,
     Distribution,
     Environment,
@@ -79,6 +80,21 @@ def made_up(
     return Evaluation(stage=Stage.OK, timing=timing, accuracy=accuracy, **common)
 
 
+def made_up_beside(evaluation: Evaluation, other: Evaluation) -> Evaluation:
+    """The same, timed beside another candidate whose evaluation would be `other`."""
+    mine, theirs = evaluation.timing, other.timing
+    if mine is None:
+        return evaluation
+    beside = Beside(candidate_hash=other.candidate_hash, reason=other.reason)
+    if theirs is not None:
+        ratio = mine.speedup.value / theirs.speedup.value
+        beside = Beside(
+            candidate_hash=other.candidate_hash,
+            gain=Interval(value=ratio, low=ratio * 0.99, high=ratio * 1.01),
+        )
+    return evaluation.model_copy(update={"beside": beside})
+
+
 class TrivialEngine:
     """Evaluates by a function; remembers what it was asked, and how long it was busy."""
 
@@ -91,18 +107,28 @@ class TrivialEngine:
         self.busy_seconds = 0.0
 
     def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        *,
+        beside: Candidate | None = None,
     ) -> Future[Evaluation]:
         if self._seconds:
-            return self._threads.submit(self._evaluate, task, candidate)
+            return self._threads.submit(self._evaluate, task, candidate, beside)
         future: Future[Evaluation] = Future()
-        future.set_result(self._evaluate(task, candidate))
+        future.set_result(self._evaluate(task, candidate, beside))
         return future
 
-    def _evaluate(self, task: Task, candidate: Candidate) -> Evaluation:
+    def _evaluate(
+        self, task: Task, candidate: Candidate, beside: Candidate | None = None
+    ) -> Evaluation:
         if self._seconds:
             time.sleep(self._seconds)
         with self._lock:
             self.evaluated.append(candidate.content_hash)
             self.busy_seconds += self._seconds
-        return made_up(task, candidate, self._judge(candidate))
+        judged = made_up(task, candidate, self._judge(candidate))
+        if beside is None:
+            return judged
+        return made_up_beside(judged, made_up(task, beside, self._judge(beside)))

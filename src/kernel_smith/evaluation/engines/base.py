@@ -12,9 +12,18 @@ class Evaluator(Protocol):
     """The part of an engine that a loop or a dispatcher needs."""
 
     def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None, /
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        /,
+        *,
+        beside: Candidate | None = None,
     ) -> Future[Evaluation]:
-        """The evaluation, in the future; cancelling works until somebody has begun with it."""
+        """The evaluation, in the future; cancelling works until somebody has begun with it.
+
+        `beside`: another candidate, such as its parent, that it is timed side by side with.
+        """
 
 
 class Engine(Evaluator, Protocol):

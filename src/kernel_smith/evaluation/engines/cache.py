@@ -14,10 +14,7 @@ from pathlib import Path
 
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.inline.cache import cache_root, keep_text
-from kernel_smith.records import Candidate, Evaluation, Options, Stage, Task, content_hash
-
-# What another attempt might end differently is measured again.
-_FLEETING = frozenset({Stage.UNSTABLE, Stage.TIMEOUT})
+from kernel_smith.records import Candidate, Evaluation, Options, Task, content_hash
 
 # What a backend's answers depend on, beside what all of them do.
 _PACKAGES = {"triton": ("triton",)}
@@ -29,19 +26,30 @@ class EvaluationCache:
     def __init__(self, root: Path | None = None) -> None:
         self._root = root or cache_root() / "evaluations"
 
-    def get(self, task: Task, candidate: Candidate, options: Options) -> Evaluation | None:
+    def get(
+        self, task: Task, candidate: Candidate, options: Options, beside: Candidate | None = None
+    ) -> Evaluation | None:
+        path = self._path(task, candidate, options, beside)
         with contextlib.suppress(OSError, ValueError):
-            return Evaluation.model_validate_json(self._path(task, candidate, options).read_text())
+            return Evaluation.model_validate_json(path.read_text())
         return None
 
     def put(
-        self, task: Task, candidate: Candidate, options: Options, evaluation: Evaluation
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options,
+        evaluation: Evaluation,
+        beside: Candidate | None = None,
     ) -> None:
         """Keep an evaluation, unless another attempt might end differently."""
-        if evaluation.stage not in _FLEETING:
-            keep_text(self._path(task, candidate, options), evaluation.model_dump_json())
+        if not evaluation.stage.fleeting:
+            path = self._path(task, candidate, options, beside)
+            keep_text(path, evaluation.model_dump_json())
 
-    def _path(self, task: Task, candidate: Candidate, options: Options) -> Path:
+    def _path(
+        self, task: Task, candidate: Candidate, options: Options, beside: Candidate | None
+    ) -> Path:
         machine = (platform.node(), platform.machine(), str(os.cpu_count()))
         packages = ("kernel-smith", "torch", *_PACKAGES.get(candidate.backend, ()))
         versions = tuple(_version(name) for name in packages)
@@ -49,6 +57,7 @@ class EvaluationCache:
             task.content_hash,
             candidate.content_hash,
             options.model_dump_json(),
+            *((beside.content_hash,) if beside is not None else ()),
             *machine,
             *versions,
             *(_gpu() if candidate.backend in _ON_GPU else ()),

@@ -49,13 +49,14 @@ class LocalEngine:
         candidate: Candidate,
         options: Options | None = None,
         *,
+        beside: Candidate | None = None,
         fresh: bool = False,
         progress: Progress = _silent,
     ) -> Evaluation:
         """Evaluate one candidate; an earlier answer is returned unless `fresh`."""
         options = options or Options()
         if self._cache is not None and not fresh:
-            known = self._cache.get(task, candidate, options)
+            known = self._cache.get(task, candidate, options, beside)
             if known is not None:
                 return known
         answer = self._ask(
@@ -64,12 +65,13 @@ class LocalEngine:
                 "task": task.model_dump(mode="json"),
                 "candidate": candidate.model_dump(mode="json"),
                 "options": options.model_dump(mode="json"),
+                "beside": beside.model_dump(mode="json") if beside is not None else None,
             },
             progress,
         )
         evaluation = Evaluation.model_validate(answer["evaluation"])
         if self._cache is not None:
-            self._cache.put(task, candidate, options, evaluation)
+            self._cache.put(task, candidate, options, evaluation, beside)
         return evaluation
 
     def examine(self, task: Task, progress: Progress = _silent) -> list[tuple[str, Admission]]:

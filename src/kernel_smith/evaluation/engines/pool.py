@@ -26,6 +26,7 @@ class _Job:
     task: Task
     candidate: Candidate
     options: Options
+    beside: Candidate | None
     future: Future[Evaluation] = field(default_factory=Future)
 
 
@@ -45,10 +46,15 @@ class LocalPool:
             thread.start()
 
     def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        *,
+        beside: Candidate | None = None,
     ) -> Future[Evaluation]:
         """The evaluation, in the future. Cancelling works until a lane has begun with it."""
-        job = _Job(task, candidate, options or Options())
+        job = _Job(task, candidate, options or Options(), beside)
         with self._changed:
             if self._closed:
                 raise RuntimeError("the pool is closed")
@@ -75,7 +81,10 @@ class LocalPool:
                 ready.remove(job.task.content_hash)
             ready.append(job.task.content_hash)
             try:
-                job.future.set_result(engine.evaluate(job.task, job.candidate, job.options))
+                evaluation = engine.evaluate(
+                    job.task, job.candidate, job.options, beside=job.beside
+                )
+                job.future.set_result(evaluation)
             except BaseException as error:
                 job.future.set_exception(error)
         engine.close()

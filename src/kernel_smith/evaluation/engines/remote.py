@@ -43,12 +43,19 @@ class RemoteEngine:
         self._loop.call_soon_threadsafe(self._jobs.start)
 
     def submit(
-        self, task: Task, candidate: Candidate, options: Options | None = None
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        *,
+        beside: Candidate | None = None,
     ) -> Future[Evaluation]:
         """The evaluation, in the future. Cancelling works until the service has begun with it."""
         # Where files lie here means nothing there.
         sent = task.model_copy(update={"path": None, "starts": {}})
-        request = JobRequest(task=sent, candidate=candidate, options=options or Options())
+        request = JobRequest(
+            task=sent, candidate=candidate, options=options or Options(), beside=beside
+        )
         content = request.key
         with self._lock:
             # What was answered is asked for to be measured anew, as a pool here would do.

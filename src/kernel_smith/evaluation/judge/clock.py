@@ -21,6 +21,7 @@ from itertools import islice
 
 from kernel_smith.evaluation.judge.participant import Batch, Participant, Windows
 from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.rival import RIVAL, turn_of
 from kernel_smith.evaluation.judge.statistics import LogRatio, estimate
 from kernel_smith.records import Sampling
 
@@ -80,11 +81,16 @@ class Measurement:
 
 
 def batch_length(
-    reference_seconds: float, candidate_seconds: float, capacity: int, pace: Pace = _USUAL_PACE
+    reference_seconds: float,
+    candidate_seconds: float,
+    capacity: int,
+    pace: Pace = _USUAL_PACE,
+    *,
+    rival_seconds: float = 0.0,
 ) -> int:
     """Calls per batch: chosen by the reference; more for a fast candidate, fewer for a slow one."""
     wanted = max(pace.wanted / reference_seconds, pace.shortest / candidate_seconds)
-    affordable = pace.longest / max(candidate_seconds, reference_seconds)
+    affordable = pace.longest / max(candidate_seconds, reference_seconds, rival_seconds)
     return max(1, min(math.ceil(wanted), math.floor(affordable), capacity))
 
 
@@ -117,8 +123,9 @@ def measure(
         chosen = list(islice(sets, count))
         batches = {}
         for participant in _system_random.sample(everyone, len(everyone)):
-            participant.bind(chosen)
-            batches[participant.name] = participant.run()
+            with turn_of(participant):
+                participant.bind(chosen)
+                batches[participant.name] = participant.run()
         verify(chosen, batches[candidate.name])
         if _system_random.random() < _SURPRISES:
             surprise()
@@ -133,18 +140,19 @@ def measure(
             break
     while surprise():
         pass
-    _charge_outside_work(samples[candidate.name], samples[baselines[0].name])
+    for name in samples.keys() & {candidate.name, RIVAL}:
+        _charge_outside_work(samples[name], samples[baselines[0].name])
     return measurement
 
 
-def _charge_outside_work(candidate: Samples, reference: Samples) -> None:
+def _charge_outside_work(participant: Samples, reference: Samples) -> None:
     """Work that was moved out of the calls is added to their time, so that moving it is in vain.
 
     What the reference's process needs for the same hand-over, and a little more, is free.
     """
-    excess = candidate.outside_cpu() - _USUAL_SERVICE * reference.outside_cpu()
+    excess = participant.outside_cpu() - _USUAL_SERVICE * reference.outside_cpu()
     if excess > 0:
-        candidate.seconds = [s + excess / candidate.calls for s in candidate.seconds]
+        participant.seconds = [s + excess / participant.calls for s in participant.seconds]
 
 
 def enough(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.bench import COMPILED, Bench
+from kernel_smith.evaluation.judge.bench import COMPILED, Bench, Prepared
 from kernel_smith.evaluation.judge.clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.environment import store_bytes_per_second
@@ -23,6 +23,7 @@ from kernel_smith.evaluation.judge.lane import exclusive
 from kernel_smith.evaluation.judge.outcome import side_by_side
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.rival import turn_of
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
 from kernel_smith.evaluation.judge.workshop import Maker, Workshop
 from kernel_smith.evaluation.sandbox.confine import installation_of
@@ -65,7 +66,7 @@ class HostSession(Session):
             shared_bytes=_SHARED_BYTES,
         )
         child.provide = provide
-        return Participant(CANDIDATE, child, self._options.limits)
+        return Participant(self.role, child, self._options.limits)
 
     def _compiler_files(self) -> tuple[Path, ...]:
         if not self._options.allow_build:
@@ -135,12 +136,16 @@ class HostSession(Session):
         seconds: float,
     ) -> Measurement:
         prepared = bench.prepare(workload)
-        length = batch_length(prepared.seconds, seconds, prepared.capacity)
+        length = self._batch_length(prepared, workload, seconds)
         with self._explaining(loading=False):
             bench.enter(candidate, workload, length)
         if COMPILED.keys() & set(self._options.baselines):
             self._progress(f"timing {workload.name}: torch.compile")
         baselines = bench.baselines(workload, self._options, length)
+        if self._rival is not None:
+            with turn_of(self._rival.participant):
+                bench.enter(self._rival.participant, workload, length)
+            baselines.append(self._rival.participant)
         verifier = TimedVerifier(
             candidate,
             baselines[0],
@@ -165,3 +170,8 @@ class HostSession(Session):
         fastest = sorted(mine.seconds)[len(mine.seconds) // 2]
         check_physics(fastest, prepared.output_bytes, cores * store_bytes_per_second())
         return measurement
+
+    def _batch_length(self, prepared: Prepared, workload: Workload, seconds: float) -> int:
+        rival = 0.0 if self._rival is None else self._rival.seconds[workload.name]
+        capacity = prepared.capacity
+        return batch_length(prepared.seconds, seconds, capacity, rival_seconds=rival)

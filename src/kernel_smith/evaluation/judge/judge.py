@@ -17,8 +17,9 @@ from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSessi
 from kernel_smith.evaluation.judge.device.spares import Spares
 from kernel_smith.evaluation.judge.host_session import HostSession
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.rival import RivalFailed
 from kernel_smith.evaluation.judge.session import Progress, Session
-from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
+from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Options, Task
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 3
@@ -37,14 +38,27 @@ class Judge:
         self._spares: Spares | None = None
 
     def evaluate(
-        self, task: Task, candidate: Candidate, options: Options, progress: Progress
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options,
+        progress: Progress,
+        beside: Candidate | None = None,
     ) -> Evaluation:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
         problems: list[str] = []
+        failed: Beside | None = None
         for _ in range(_ATTEMPTS):
             session = self._session(task, candidate, options, progress)
+            rival = None
+            if beside is not None and failed is None:
+                rival = self._session(task, beside, options, progress)
             try:
-                return session.run()
+                evaluation = session.run(rival)
+                return evaluation.model_copy(update={"beside": failed or evaluation.beside})
+            except RivalFailed as failure:
+                assert rival is not None
+                failed = rival.unqualified(failure.reason, failure.message)
             except DeviceFull as full:
                 problems.append(str(full))
                 self._keep_only(task)
@@ -54,6 +68,8 @@ class Judge:
                 problems.append(str(interrupted))
             finally:
                 session.close()
+                if rival is not None:
+                    rival.close()
         if any("memory" in problem for problem in problems):
             raise MissingPrerequisite(
                 f"the GPU's memory does not suffice beside its other users: {problems[-1]}",

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.nursery import Place
+from kernel_smith.evaluation.judge.rival import RIVAL
 from kernel_smith.evaluation.judge.statistics import LogRatio, combine, distribution
 from kernel_smith.records import (
     BaselineSpeedup,
     BaselineTiming,
+    Beside,
     Distribution,
     Options,
     Reason,
     Task,
     Timing,
     Workload,
+    WorkloadGain,
     WorkloadTiming,
 )
 
@@ -68,6 +71,21 @@ def summarise(
     timing = Timing(speedups=tuple(overall), workloads=workloads, cores=tuple(sorted(place.timed)))
     noisy = any(s.speedup.half_width > options.sampling.unstable_above for s in overall)
     return timing, Reason.TOO_NOISY if noisy else None
+
+
+def gains(task: Task, outcomes: Mapping[str, Outcome], rival: str) -> Beside:
+    """The candidate against the one that took part beside it; `rival` is that one's hash."""
+    measured = [outcomes[workload.name] for workload in task.workloads]
+    ratios = [o.measurement.log_ratio(RIVAL, o.candidate).allowing_for_luck() for o in measured]
+    weights = [workload.weight for workload in task.workloads]
+    return Beside(
+        candidate_hash=rival,
+        gain=combine(ratios, weights).interval(),
+        workloads=tuple(
+            WorkloadGain(workload=workload.name, gain=ratio.interval())
+            for workload, ratio in zip(task.workloads, ratios, strict=True)
+        ),
+    )
 
 
 def _timing(workload: Workload, outcome: Outcome, options: Options) -> WorkloadTiming:

@@ -58,8 +58,9 @@ class Server:
         task = Task.model_validate(request["task"])
         candidate = Candidate.model_validate(request["candidate"])
         options = Options.model_validate(request["options"])
+        beside = Candidate.model_validate(request["beside"]) if request["beside"] else None
         evaluation = self._judge_on(options.cores).evaluate(
-            task, candidate, options, self._report_progress
+            task, candidate, options, self._report_progress, beside
         )
         return {"evaluation": evaluation.model_dump(mode="json")}
 

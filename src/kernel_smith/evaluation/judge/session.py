@@ -29,16 +29,18 @@ from kernel_smith.evaluation.judge.correctness import (
 )
 from kernel_smith.evaluation.judge.environment import describe_machine
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
-from kernel_smith.evaluation.judge.outcome import Outcome, summarise
+from kernel_smith.evaluation.judge.outcome import Outcome, gains, summarise
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.rival import RIVAL, Rival
 from kernel_smith.evaluation.judge.twins import fingerprint
 from kernel_smith.evaluation.judge.workshop import Maker
 from kernel_smith.evaluation.screen import screen
 from kernel_smith.records import (
     MEANINGS,
     Accuracy,
+    Beside,
     Candidate,
     Confinement,
     Evaluation,
@@ -97,8 +99,14 @@ class Session(ABC):
         self._disarmed: Participant | None = None
         self._workshop: Maker | None = None
         self._binary: str | None = None
+        self._invited: Session | None = None
+        self._rival: Rival | None = None
+        self._beside: Beside | None = None
+        self.role = CANDIDATE
 
-    def run(self) -> Evaluation:
+    def run(self, beside: Session | None = None) -> Evaluation:
+        """`beside`: the session of another candidate, which this one is timed beside."""
+        self._invited = beside
         try:
             with self._step("screen"):
                 tree = self._screen()
@@ -113,13 +121,32 @@ class Session(ABC):
         except Rejected as rejected:
             return self._record(reason=rejected.reason, rejected=rejected)
 
-    def _run_gates(self, bench: Bench) -> Evaluation:
-        candidate, workshop = self._armed, self._workshop
-        assert candidate is not None and workshop is not None
+    def qualify(self, bench: Bench) -> Rival:
+        """Take this candidate as far as the clock, for the sake of another.
+
+        Its process is new each time, as that of the other is, but it is checked once on a bench.
+        """
+        self.role = RIVAL
+        self._compile(self._screen())
+        candidate, known = self._start(), self._candidate.content_hash
+        if known not in bench.qualified:
+            checked = self._check_everything(bench, candidate)
+            seconds = {name: check.seconds_per_call for name, check in checked.items()}
+            bench.qualified[known] = seconds
+        return Rival(candidate, known, bench.qualified[known])
+
+    def _start(self) -> Participant:
+        candidate = self._armed
+        assert candidate is not None
         with self._step("load"), self._explaining(loading=True):
             candidate.observe(self._place.timed)
             self._confinement = candidate.child.confinement
             self._load(candidate)
+        return candidate
+
+    def _check_everything(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
+        workshop = self._workshop
+        assert workshop is not None
         # Needed later; they make themselves ready while the judge compares results.
         self._disarmed = self._launch(workshop.disarmed, workshop.provide_disarmed)
         bench.renew_reference()
@@ -127,6 +154,12 @@ class Session(ABC):
             checked = self._check(bench, candidate)
         with self._step("kernels"):
             self._check_kernels_matter(bench)
+        return checked
+
+    def _run_gates(self, bench: Bench) -> Evaluation:
+        candidate, workshop = self._start(), self._workshop
+        assert workshop is not None
+        checked = self._check_everything(bench, candidate)
         self._seconds["calls before timing"] = sum(
             p.calling_seconds for p in (self._armed, self._disarmed) if p is not None
         )
@@ -137,7 +170,9 @@ class Session(ABC):
         self._binary = fingerprint(
             self._candidate.source, workshop.kernel_texts, workshop.products()
         )
-        if self._binary is None:
+        if self._invited is not None:
+            self._invite(self._invited, bench)
+        if self._binary is None or self._invited is not None:
             return self._time(bench, candidate, checked, accuracy)
         key = content_hash(self._binary, self._options.model_dump_json())
         twin = bench.twins.find(key, self._candidate.content_hash)
@@ -148,8 +183,22 @@ class Session(ABC):
             bench.twins.remember(key, evaluation)
         return evaluation
 
+    def _invite(self, session: Session, bench: Bench) -> None:
+        """A rival that does not pass the gates cannot be timed; the candidate still can."""
+        with self._step("beside"):
+            try:
+                self._rival = session.qualify(bench)
+            except Rejected as rejected:
+                self._beside = session.unqualified(rejected.reason, rejected.message)
+
+    def unqualified(self, reason: Reason, message: str) -> Beside:
+        """What the evaluation of another candidate says of this one, if it cannot be timed."""
+        return Beside(candidate_hash=self._candidate.content_hash, reason=reason, message=message)
+
     def _record_timing(self, outcomes: Mapping[str, Outcome], **fields: Any) -> Evaluation:
         timing, reason = summarise(self._task, outcomes, self._options, self._place)
+        if self._rival is not None:
+            self._beside = gains(self._task, outcomes, self._rival.candidate_hash)
         message = ""
         if reason is Reason.TOO_NOISY:
             half = max(s.speedup.half_width for s in timing.speedups)
@@ -322,6 +371,7 @@ class Session(ABC):
             backend=self._candidate.backend,
             stage=stage,
             reason=reason,
+            beside=self._beside,
             notes=tuple(self._notes),
             binary=self._binary,
             confinement=self._confinement,

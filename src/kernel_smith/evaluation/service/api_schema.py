@@ -9,8 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from kernel_smith.evaluation.service.bodies import Batch
-from kernel_smith.records import Job, JobRequest
+from kernel_smith.records import Job
 
 _PLACE = "#/components/schemas/"
 
@@ -49,7 +48,7 @@ def answers(kind: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, 
     return described
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, *bodies: type[BaseModel]) -> None:
     """Let the application describe its bodies, too."""
 
     def describe() -> dict[str, Any]:
@@ -60,14 +59,9 @@ def install(app: FastAPI) -> None:
                 description=app.description,
                 routes=app.routes,
             )
+            kinds: list[type[BaseModel]] = [*bodies, Jobs, ProblemText]
             _, definitions = models_json_schema(
-                [
-                    (JobRequest, "validation"),
-                    (Batch, "validation"),
-                    (Job, "validation"),
-                    (Jobs, "validation"),
-                    (ProblemText, "validation"),
-                ],
+                [(kind, "validation") for kind in kinds],
                 ref_template=_PLACE + "{model}",
             )
             components = schema.setdefault("components", {}).setdefault("schemas", {})

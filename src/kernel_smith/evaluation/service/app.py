@@ -13,15 +13,17 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 import kernel_smith
-from kernel_smith.evaluation.service import api_schema, problems
+from kernel_smith.evaluation.service import api_schema, problems, rewards
 from kernel_smith.evaluation.service.admission import Asking, client_of
-from kernel_smith.evaluation.service.auth import Client, TokenFile
+from kernel_smith.evaluation.service.auth import TokenFile
 from kernel_smith.evaluation.service.bodies import MAX_BATCH, Batch, read_body
 from kernel_smith.evaluation.service.book import JobBook
 from kernel_smith.evaluation.service.dispatcher import Dispatcher
 from kernel_smith.evaluation.service.following import Following
+from kernel_smith.evaluation.service.intake import refuse_while_draining, take_in
 from kernel_smith.evaluation.service.metrics import CountRequests, Metrics
 from kernel_smith.evaluation.service.parts import Parts, Shared
+from kernel_smith.evaluation.service.waiting import wait_for
 from kernel_smith.records import Job, JobRequest, JobState
 
 DEFAULT_MAX_BODY = 8 << 20
@@ -54,10 +56,11 @@ def make_app(
     dispatcher.on_finished = metrics.finished
     app.state.parts = Parts(book, dispatcher, tokens, max_body, metrics, Following(book))
     app.include_router(jobs)
+    app.include_router(rewards.router)
     app.include_router(state)
     problems.install(app)
     app.add_middleware(CountRequests, metrics=metrics)
-    api_schema.install(app)
+    api_schema.install(app, JobRequest, Batch, Job, rewards.RewardsRequest, rewards.RewardsAnswer)
     return app
 
 
@@ -69,10 +72,10 @@ def make_app(
 )
 async def submit(request: Request, client: Asking, parts: Shared) -> Response:
     """Ask for an evaluation. The same request again gives the same job, with status 200."""
-    _refuse_while_draining(parts)
+    refuse_while_draining(parts)
     wanted = await read_body(request, JobRequest, parts.max_body)
     begun = datetime.now(UTC)
-    job = await run_in_threadpool(parts.book.submit, client.name, _capped(wanted, client))
+    [job] = await take_in(parts, client, [wanted])
     return _answer(job, HTTPStatus.OK if _was_known(job, begun) else HTTPStatus.ACCEPTED)
 
 
@@ -84,10 +87,9 @@ async def submit(request: Request, client: Asking, parts: Shared) -> Response:
 )
 async def submit_many(request: Request, client: Asking, parts: Shared) -> Response:
     """Ask for several evaluations, all or none. The jobs come in the order of the requests."""
-    _refuse_while_draining(parts)
+    refuse_while_draining(parts)
     batch = await read_body(request, Batch, parts.max_body)
-    wanted = [_capped(each, client) for each in batch.requests]
-    submitted = await run_in_threadpool(parts.book.submit_many, client.name, wanted)
+    submitted = await take_in(parts, client, batch.requests)
     return JSONResponse({"jobs": [_brief(job) for job in submitted]}, HTTPStatus.ACCEPTED)
 
 
@@ -99,15 +101,8 @@ async def get(
     wait: Annotated[float, Query(ge=0, le=_LONGEST_WAIT, allow_inf_nan=False)] = 0.0,
 ) -> Response:
     """One job; with `wait`, once it has ended or these seconds are over."""
-    clock = asyncio.get_running_loop().time
-    end = clock() + wait
-    with parts.following.listen(client.name, job) as listener:
-        while True:
-            found = await run_in_threadpool(parts.book.get, client.name, job)
-            left = end - clock()
-            if found.state.final or left <= 0 or parts.following.closed:
-                return _answer(found)
-            await listener.changed(left)
+    until = asyncio.get_running_loop().time() + wait
+    return _answer(await wait_for(parts, client.name, job, until))
 
 
 @jobs.get("/jobs", responses=api_schema.answers(api_schema.Jobs, 200))
@@ -191,16 +186,6 @@ def readyz(parts: Shared) -> Response:
 def metrics_text(parts: Shared) -> Response:
     """For Prometheus."""
     return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _refuse_while_draining(parts: Parts) -> None:
-    if parts.draining.is_set():
-        raise problems.not_now("the service is about to stop and takes no more jobs")
-
-
-def _capped(request: JobRequest, client: Client) -> JobRequest:
-    priority = min(request.priority, client.priority_cap)
-    return request.model_copy(update={"priority": priority})
 
 
 def _was_known(job: Job, begun: datetime) -> bool:

@@ -135,7 +135,9 @@ class Dispatcher:
         if request.task.content_hash not in self._ready:
             self._ready.append(request.task.content_hash)
         try:
-            future = self._engine.submit(request.task, request.candidate, request.options)
+            future = self._engine.submit(
+                request.task, request.candidate, request.options, beside=request.beside
+            )
         except Exception as error:
             future = Future()
             future.set_exception(error)

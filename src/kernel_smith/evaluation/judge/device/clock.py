@@ -15,7 +15,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -25,6 +25,7 @@ from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.participant import Batch
 from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.rival import turn_of
 from kernel_smith.records import Sampling, Workload
 
 if TYPE_CHECKING:
@@ -63,13 +64,15 @@ class Contest:
     candidate: DeviceParticipant
     sets: Iterator[InputSet]
     verify: Verifier
+    rival: DeviceParticipant | None = None
     length: int = 0
     busy: list[bool] = field(default_factory=list)
     switching: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def everyone(self) -> list[DeviceParticipant]:
-        return [self.candidate, self.bench.eager()]
+        rivals = [] if self.rival is None else [self.rival]
+        return [self.candidate, self.bench.eager(), *rivals]
 
     def prepare(self) -> str | None:
         """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
@@ -92,13 +95,16 @@ class Contest:
     def _enter(self, length: int) -> None:
         self.length = length
         for participant in self.everyone:
-            self.bench.enter(participant, self.workload, length)
+            with turn_of(participant):
+                self.bench.enter(participant, self.workload, length)
 
     def _capture(self, participants: Sequence[DeviceParticipant], length: int) -> str | None:
         chosen = list(islice(self.sets, length))
+        refusals = []
         for participant in participants:
-            participant.bind(chosen)
-        refusals = [participant.capture() for participant in participants]
+            with turn_of(participant):
+                participant.bind(chosen)
+                refusals.append(participant.capture())
         return next((refusal for refusal in refusals if refusal is not None), None)
 
     def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
@@ -108,15 +114,18 @@ class Contest:
             self._surprise(chosen)
         batches = {}
         for participant in _system_random.sample(self.everyone, len(self.everyone)):
-            place = participant.rewrite if way == "replay" else participant.bind
-            place(chosen)
-            self.busy.append(self.bench.quiet.is_busy())
-            self.bench.quiet.make_cold()
-            run: Callable[[], Batch] = participant.replay if way == "replay" else participant.run
-            batches[participant.name] = run()
+            with turn_of(participant):
+                batches[participant.name] = self._run(participant, way, chosen)
             self.switching.setdefault(participant.name, []).append(participant.switching_seconds)
         self.verify(chosen, batches[self.candidate.name])
         return batches
+
+    def _run(self, participant: DeviceParticipant, way: Way, chosen: list[InputSet]) -> Batch:
+        place = participant.rewrite if way == "replay" else participant.bind
+        place(chosen)
+        self.busy.append(self.bench.quiet.is_busy())
+        self.bench.quiet.make_cold()
+        return participant.replay() if way == "replay" else participant.run()
 
     def _surprise(self, chosen: list[InputSet]) -> None:
         """Put a variant among the sets: what survived the checks must survive them when timed."""
@@ -167,11 +176,14 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
             samples[name].add(batch, empty)
         calls = measurement.calls + batches[candidate.name].calls
         measurement = Measurement(samples, measurement.rounds + 1, calls)
-        if enough(measurement, candidate, [eager], sampling, deadline):
+        others = [participant for participant in contest.everyone if participant is not candidate]
+        if enough(measurement, candidate, others, sampling, deadline):
             break
     if way == "replay":  # a second opinion
         samples[candidate.name].inner = [candidate.device_seconds()]
-    _charge_hidden_work(contest, samples[candidate.name])
+    for participant in contest.everyone:
+        if participant is not eager:
+            _charge_hidden_work(contest.switching, participant.name, eager.name, samples)
     return measurement
 
 
@@ -184,7 +196,9 @@ def empty_seconds(participant: DeviceParticipant, quiet: Quiet) -> float:
     return statistics.median(walls)
 
 
-def _charge_hidden_work(contest: Contest, mine: Samples) -> None:
+def _charge_hidden_work(
+    switching: dict[str, list[float]], name: str, reference: str, samples: dict[str, Samples]
+) -> None:
     """A process takes over the device before a batch, when the inputs are there already, and the
     judge takes it back afterwards.
 
@@ -192,7 +206,7 @@ def _charge_hidden_work(contest: Contest, mine: Samples) -> None:
     candidate is charged the difference: there is nothing to be gained by an early start, or by
     calling the work finished before it is.
     """
-    own, usual = (contest.switching[participant.name] for participant in contest.everyone)
+    own, usual, mine = switching[name], switching[reference], samples[name]
     excess = statistics.median(own) - statistics.median(usual)
     chance = math.sqrt((_spread(own) ** 2 + _spread(usual) ** 2) / len(own))
     charged = excess - _SIGMAS * chance

@@ -82,10 +82,10 @@ class DeviceSession(Session):
     def _check_options(self) -> None:
         """Every baseline is there."""
 
-    def run(self) -> Evaluation:
+    def run(self, beside: Session | None = None) -> Evaluation:
         """Memory that ran out may be the candidate's doing, or that of other judges."""
         try:
-            evaluation = super().run()
+            evaluation = super().run(beside)
         except (torch.OutOfMemoryError, DeviceError) as error:
             raise DeviceFull(str(error), by_candidate=self._held_much()) from error
         if evaluation.reason is Reason.MEMORY_LIMIT and not self._held_much():
@@ -133,7 +133,7 @@ class DeviceSession(Session):
         waiting = self._spare.children
         child = waiting.pop() if waiting else self._spares.start(objects, self._options.limits)
         child.provide = provide
-        return DeviceParticipant(CANDIDATE, child, self._options.limits)
+        return DeviceParticipant(self.role, child, self._options.limits)
 
     def _load(self, participant: Participant) -> None:
         participant.load(
@@ -237,7 +237,9 @@ class DeviceSession(Session):
             bench.prepare(workload).described,
             lambda inputs: self._ask_fresh_process(bench, workload, inputs),
         )
-        return Contest(bench, workload, candidate, stock.timing_sets(), verifier)
+        rival = None if self._rival is None else self._rival.participant
+        assert rival is None or isinstance(rival, DeviceParticipant)
+        return Contest(bench, workload, candidate, stock.timing_sets(), verifier, rival)
 
     def _check_integrity(
         self,
