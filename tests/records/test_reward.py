@@ -44,11 +44,17 @@ def test_the_logarithm_tells_slower_from_faster_by_its_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", [Reason.COMPILER_REJECTED, Reason.WRONG_VALUES, Reason.DECOY_KERNEL, Reason.TOO_NOISY]
+    "reason",
+    [Reason.COMPILER_REJECTED, Reason.WRONG_VALUES, Reason.DECOY_KERNEL, Reason.CALL_TIMEOUT],
 )
 def test_what_is_not_ok_gets_what_a_failure_gets(reason: Reason) -> None:
     reward = reward_of(made_up(TASK, CHILD, reason), RewardRule(failed=-1), has_parent=True)
     assert (reward.value, reward.reason, reward.gain) == (-1, reason, None)
+
+
+def test_a_noisy_machine_is_not_held_against_the_child() -> None:
+    reward = reward_of(made_up(TASK, CHILD, Reason.TOO_NOISY), RewardRule(), has_parent=True)
+    assert (reward.value, reward.reason) == (None, Reason.TOO_NOISY)
 
 
 def test_a_first_step_is_measured_against_the_reference() -> None:

@@ -28,7 +28,7 @@ class RewardRule(Record):
     failed: float = Field(
         default=0.0,
         allow_inf_nan=False,
-        description="the reward of what does not compile, is wrong, cheats or cannot be timed",
+        description="the reward of what does not compile, is wrong, cheats or takes too long",
     )
 
     def value(self, gain: float) -> float:
@@ -62,6 +62,8 @@ def reward_of(evaluation: Evaluation, rule: RewardRule, *, has_parent: bool) -> 
     if evaluation.ok:
         gain, message = _gain(evaluation, has_parent=has_parent)
         value = rule.value(gain.value) if gain is not None else None
+    elif evaluation.stage is Stage.UNSTABLE:  # the machine's doing more often than the child's
+        value = None
     return Reward(
         value=value, gain=gain, stage=evaluation.stage, reason=evaluation.reason, message=message
     )
