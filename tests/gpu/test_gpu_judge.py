@@ -112,11 +112,13 @@ def judge(
     source: str,
     options: Options = OPTIONS,
     precision: str = "strict",
+    beside: str | None = None,
 ) -> Evaluation:
     path = folder / "product.py"
     path.write_text(TASK.replace("PRECISION", precision))
     candidate = Candidate(backend="triton", source=source, name="mine.py")
-    return engine.evaluate(read_task(path), candidate, options)
+    other = Candidate(backend="triton", source=beside) if beside is not None else None
+    return engine.evaluate(read_task(path), candidate, options, beside=other)
 
 
 def test_an_accepted_kernel_comes_with_all_of_its_evidence(
@@ -137,6 +139,22 @@ def test_an_accepted_kernel_comes_with_all_of_its_evidence(
     assert 0 < found.rooflines[0].share < 1.2
     assert found.telemetry is not None
     assert "product_kernel" in render(found)
+
+
+def test_two_kernels_are_timed_in_the_same_rounds(engine: LocalEngine, tmp_path: Path) -> None:
+    found = judge(engine, tmp_path, EXACT, beside=EXACT.replace("0, 512, 32", "0, 512, 32 "))
+    assert found.stage is Stage.OK, f"{found.message} {found.log}"
+    assert found.beside is not None and found.beside.gain is not None, found.beside
+    assert 0.8 < found.beside.gain.value < 1.25
+    assert [each.workload for each in found.beside.workloads] == ["one"]
+
+
+def test_what_fails_beside_a_kernel_fails_alone(engine: LocalEngine, tmp_path: Path) -> None:
+    broken, _ = FAULTS["illegal access"]
+    found = judge(engine, tmp_path, EXACT, beside=broken)
+    assert found.stage is Stage.OK, f"{found.message} {found.log}"
+    assert found.beside is not None and found.beside.gain is None
+    assert found.beside.reason in {Reason.EXCEPTION, Reason.CRASHED}
 
 
 def test_coarse_products_are_named_where_the_task_is_strict(
