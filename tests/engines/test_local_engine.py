@@ -303,8 +303,9 @@ def test_nothing_outlives_the_process_that_uses_the_engine() -> None:
     )
     with user:
         assert user.stdout is not None
-        everyone = family(int(user.stdout.readline()))
-        assert len(everyone) >= 2
+        judge = int(user.stdout.readline())
+        assert wait_until(lambda: len(family(judge)) >= 2)
+        everyone = family(judge)
         user.kill()
     assert wait_until(lambda: not living(everyone))
 
