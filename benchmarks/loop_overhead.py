@@ -1,12 +1,18 @@
 """What the loop itself costs: iterations per second with evaluations that take no time.
 
     python benchmarks/loop_overhead.py --json results.json [--iterations 100 1000 10000]
+        [--openevolve --openevolve-python PATH]
 
 A local proposer changes one number of a program of realistic size; a trivial engine makes up its
 evaluation; every step is stored with a prompt of realistic size, as a run with a model would. Then
 the model proposer does the same, over HTTP, with a server on this machine (a process of its own)
 that answers at once. Then a slow proposer (2 s) and a slow evaluation (0.5 s) show how busy the
 loop keeps its one device.
+
+Imports and the first connection come before the clock starts: each proposer warms up with a short
+run. With `--openevolve`, OpenEvolve does the same with the same server, from a Python environment
+where it is installed; its clock starts with its first child, so the start of its processes does not
+count either.
 """
 
 from __future__ import annotations
@@ -15,8 +21,10 @@ import argparse
 import contextlib
 import json
 import multiprocessing
+import os
 import random
 import resource
+import subprocess
 import tempfile
 import threading
 import time
@@ -47,6 +55,7 @@ from kernel_smith.testing.trivial import TrivialEngine
 
 PROGRAM = "# {filler}\nclass ModelNew:\n    def forward(self): ...\n    speed = {speed:.9f}\n"
 FILLER = "a line of a kernel, " * 150
+WARM_UP = 30
 PREFIX = "The rules of the task, which are the same each time. " * 300
 
 
@@ -103,11 +112,19 @@ class Nudger:
 
 def answer(request: dict[str, Any]) -> Reply:
     text = program(random.uniform(0.5, 1.0)).source
-    return Reply(f"Change: another number\n```python\n{text}```\n")
+    streamed = bool(request.get("stream"))
+    return Reply(f"Change: another number\n```python\n{text}```\n", stream=streamed)
+
+
+class ForgetfulServer(OpenAIServer):
+    """Keeps nothing of what it was asked: it would get slower with every request."""
+
+    def next_reply(self, request: dict[str, Any], headers: dict[str, str], client: int) -> Reply:
+        return answer(request)
 
 
 def serve(addresses: Any, end: Any) -> None:
-    with OpenAIServer(answer) as server:
+    with ForgetfulServer(answer) as server:
         addresses.put(server.base_url)
         end.wait()
 
@@ -139,44 +156,124 @@ def run(
     )
     engine = TrivialEngine(speed_of, seconds=settings.get("evaluation", 0.0))
     path = folder / f"{name}-{iterations}-{settings.get('proposals', 2)}.sqlite"
+    load = round(os.getloadavg()[0], 1)
     task = Task(name="numbers", source=f"# {PREFIX}\nclass Model: pass\n")
     with Store.open(path, create=True) as store, Run.start(store, task, config) as opened:
         proposers: dict[str, Proposer] = {name: model or Nudger(settings.get("proposal", 0.0))}
         loop = opened.evolve(proposers, engine, lambda *_: None)
-        begin = time.monotonic()
+        begin, processor = time.monotonic(), time.process_time()
         first = Proposal(candidate=program(0.5), proposer="start")
         loop.run([("start", lambda: first)])
-        spent = time.monotonic() - begin
+        spent, processor = time.monotonic() - begin, time.process_time() - processor
     size = sum(part.stat().st_size for part in folder.glob(f"{path.name}*"))
     return {
         "proposer": name,
         "iterations": iterations,
         "seconds": round(spent, 2),
         "per_second": round(iterations / spent, 1),
+        "processor_ms_per_step": round(1000 * processor / iterations, 2),
+        "load_before": load,
         "bytes_per_candidate": round(size / iterations),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
         "device_busy": round(engine.busy_seconds / spent, 3),
     }
 
 
+OPENEVOLVE = """
+import importlib.metadata, json, os, pathlib, sys, time
+from openevolve import run_evolution
+from openevolve.config import Config, LLMConfig, LLMModelConfig
+from openevolve.database import ProgramDatabase
+
+folder, settings = pathlib.Path(sys.argv[1]), json.loads(sys.argv[2])
+config = Config(diff_based_evolution=False)
+models = [LLMModelConfig(name="local")]
+config.llm = LLMConfig(api_base=settings["url"], api_key="none", models=models)
+config.prompt.system_message = (folder / "prefix.txt").read_text()
+config.evaluator.parallel_evaluations = settings["workers"]
+
+children = []
+add = ProgramDatabase.add
+def timed_add(*args, **kwargs):
+    if "iteration" in kwargs:  # the first program and migrants have none
+        children.append(time.monotonic())
+    return add(*args, **kwargs)
+ProgramDatabase.add = timed_add
+
+load = round(os.getloadavg()[0], 1)
+run_evolution(
+    str(folder / "program.py"),
+    str(folder / "evaluator.py"),
+    config=config,
+    iterations=settings["iterations"],
+    output_dir=str(folder / "output"),
+    cleanup=False,
+)
+spent = time.monotonic() - children[0]
+outcome = {
+    "version": importlib.metadata.version("openevolve"),
+    "workers": settings["workers"],
+    "iterations": settings["iterations"],
+    "children": len(children),
+    "seconds": round(spent, 2),
+    "per_second": round((len(children) - 1) / spent, 1),
+    "load_before": load,
+}
+(folder / "outcome.json").write_text(json.dumps(outcome))
+"""
+
+EVALUATOR = """
+def evaluate(path):
+    with open(path) as file:
+        return {"combined_score": float(file.read().rpartition("=")[2])}
+"""
+
+
+def run_openevolve(python: Path, url: str, iterations: int, workers: int) -> dict[str, Any]:
+    """Its own defaults, but for whole programs instead of edits, and the number of workers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "prefix.txt").write_text(PREFIX)
+        (folder / "program.py").write_text(program(0.5).source)
+        (folder / "evaluator.py").write_text(EVALUATOR)
+        settings = json.dumps({"url": url, "iterations": iterations, "workers": workers})
+        with (folder / "log.txt").open("w") as log:
+            command = [str(python), "-c", OPENEVOLVE, name, settings]
+            status = subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+        if status:
+            raise SystemExit("OpenEvolve failed:\n" + (folder / "log.txt").read_text()[-2000:])
+        outcome: dict[str, Any] = json.loads((folder / "outcome.json").read_text())
+    return outcome
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--iterations", type=int, nargs="+", default=[100, 1000, 10000])
     parser.add_argument("--busy-evaluations", type=int, default=60)
+    parser.add_argument("--openevolve", action="store_true", help="measure OpenEvolve, too")
+    parser.add_argument("--openevolve-python", type=Path, default=Path("python3"))
+    parser.add_argument("--openevolve-iterations", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--openevolve-workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--json", type=Path, default=None)
     chosen = parser.parse_args()
-    report: dict[str, Any] = {"machine": describe_machine(), "loop": [], "busy": None}
+    report: dict[str, Any] = {"machine": describe_machine(), "loop": [], "openevolve": []}
     with tempfile.TemporaryDirectory() as name:
+        run(WARM_UP, Path(name))
         for iterations in chosen.iterations:
             report["loop"].append(run(iterations, Path(name)))
             print(json.dumps(report["loop"][-1]), flush=True)
         with endpoint() as url:
+            model = ModelProposer(make_settings({"models": [{"name": "local", "base_url": url}]}))
+            run(WARM_UP, Path(name), model, proposals=8)
             for iterations in chosen.iterations:
-                settings = make_settings({"models": [{"name": "local", "base_url": url}]})
-                model = ModelProposer(settings)
                 report["loop"].append(run(iterations, Path(name), model, proposals=8))
-                model.close()
                 print(json.dumps(report["loop"][-1]), flush=True)
+            model.close()
+            for iterations in chosen.openevolve_iterations if chosen.openevolve else ():
+                for workers in chosen.openevolve_workers:
+                    found = run_openevolve(chosen.openevolve_python, url, iterations, workers)
+                    report["openevolve"].append(found)
+                    print(json.dumps(found), flush=True)
         slow = {"proposal": 2.0, "evaluation": 0.5, "proposals": 8}
         report["busy"] = run(chosen.busy_evaluations, Path(name), **slow)
         print(json.dumps(report["busy"]), flush=True)

@@ -37,7 +37,9 @@ class StandIn:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def evaluate(self, task: Task, candidate: Candidate, options: Options) -> Any:
+    def evaluate(
+        self, task: Task, candidate: Candidate, options: Options, beside: Candidate | None
+    ) -> Any:
         name = f"{task.name} {candidate.source}"
         self._stage.played.append(name)
         if candidate.source == "hold":

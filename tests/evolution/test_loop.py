@@ -95,6 +95,36 @@ def test_nothing_is_evaluated_twice_unless_it_is_measured_again(
     assert len(proposed) == len(set(proposed))
 
 
+class Waiter(Nudger):
+    """Hands its proposals over later, and needs no thread meanwhile."""
+
+    def start(self, request: Request) -> Future[Proposal]:
+        proposal: Future[Proposal] = Future()
+        threading.Timer(
+            0.001, lambda: proposal.set_result(super(Waiter, self).propose(request))
+        ).start()
+        return proposal
+
+    def propose(self, request: Request) -> Proposal:
+        raise AssertionError("it was to be started")
+
+
+def test_a_proposer_that_waits_takes_no_thread(task: Task, config: RunConfig) -> None:
+    run = Recorded(task, config, TrivialEngine(speed_of), nudger=Waiter())
+    assert run.loop.run(opener()) == "the budget of 40 evaluations is spent"
+
+
+def test_a_proposer_that_was_closed_has_nothing_more_to_say(task: Task, config: RunConfig) -> None:
+    class Closed(Nudger):
+        def start(self, request: Request) -> Future[Proposal]:
+            proposal: Future[Proposal] = Future()
+            proposal.cancel()
+            return proposal
+
+    run = Recorded(task, config, TrivialEngine(speed_of), nudger=Closed())
+    assert run.loop.run(opener()) == "no proposer has anything new to try"
+
+
 def test_a_known_program_is_dropped(task: Task, config: RunConfig) -> None:
     class Repeater(Nudger):
         def propose(self, request: Request) -> Proposal:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernel_smith.evaluation.judge.integrity import (
     check_library_time,
@@ -133,6 +135,15 @@ def test_nobody_stores_faster_than_the_machine(
     seconds: float, size: int, expected: Reason | None
 ) -> None:
     assert reason(lambda: check_physics(seconds, size, 100e9)) is expected
+
+
+@given(st.floats(1e-9, 1e-2), st.floats(0, 1e-2), st.integers(0, 1 << 30))
+def test_a_time_in_doubt_accuses_nobody(seconds: float, doubt: float, size: int) -> None:
+    """A busy machine stretches what is subtracted, and honest calls seem to take no time."""
+    found = reason(lambda: check_physics(seconds, size, 100e9, doubt))
+    floor = size / 100e9
+    assert (found is Reason.PHYSICS_FLOOR) == (seconds + doubt < floor)
+    assert (found is None) == (seconds >= floor)
 
 
 def test_the_bindings_of_the_library_are_not_its_arithmetic() -> None:

@@ -48,7 +48,7 @@ def make_client() -> Iterator[MakeClient]:
 
 
 def ask(client: Client, bill: Bill | None = None) -> Answer:
-    return client.ask(QUESTION, bill or Bill())
+    return client.background.run(client.ask(QUESTION, bill or Bill()))
 
 
 @pytest.mark.parametrize(
@@ -315,3 +315,5 @@ def test_closing_ends_what_is_under_way() -> None:
     background.close()
     with pytest.raises(failures.Stopped):
         ask(client)
+    with pytest.raises(failures.Stopped):
+        background.submit(client.ask(QUESTION, Bill())).result(timeout=10)

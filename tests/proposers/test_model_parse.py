@@ -57,6 +57,11 @@ def test_a_block_inside_a_list_is_moved_to_the_margin() -> None:
     assert program(f"1. Here:\n   ```python\n{indented}\n   ```\n").source == BETTER
 
 
+def test_a_block_at_the_margin_is_kept_to_the_letter() -> None:
+    spaced = BETTER.replace("{\n", "{\n   \n")
+    assert program(f"```python\n{spaced}```\n").source == spaced
+
+
 def test_the_last_complete_program_counts() -> None:
     draft = BETTER.replace("x[i] + 1", "x[i] + 2")
     text = f"```python\n{draft}```\nNo, better:\n```python\n{BETTER}```\n```bash\nls\n```"

@@ -87,6 +87,16 @@ def test_the_stable_part_is_the_same_for_every_step() -> None:
     assert first.messages[1] != second.messages[1]
 
 
+def test_another_task_has_another_stable_part() -> None:
+    shared = prompts()
+    other = TASK.model_copy(update={"source": "class Model: ...  # ANOTHER"})
+    first, second, again = (
+        shared.build(request(task=task)).messages[0].content for task in (TASK, other, TASK)
+    )
+    assert "ANOTHER" in second and "ANOTHER" not in first
+    assert again == first
+
+
 def test_mode_and_backend_choose_the_texts() -> None:
     full = prompts().build(request()).messages
     edits = prompts(mode="edits").build(request(parent=elite("P", backend="triton"))).messages

@@ -157,7 +157,7 @@ def test_a_task_that_the_engine_had_before_is_preferred(book: JobBook) -> None:
     [
         (BadInput("no such task", hint="look"), "bad-input", "no such task", "look"),
         (MissingPrerequisite("no g++", hint="get it"), "missing-prerequisite", "no g++", "get it"),
-        (InternalError("the judge died"), "internal", "InternalError: the judge died", ""),
+        (InternalError("the judge died"), "internal", "the judge died", ""),
         (ValueError("odd \udc80 byte"), "internal", "ValueError: odd ? byte", ""),
     ],
 )

@@ -27,8 +27,10 @@ from kernel_smith.evaluation.service.book import (
     UnknownJob,
 )
 from kernel_smith.evaluation.service.book_turns import OVERTAKING
+from kernel_smith.records import Reason
 from kernel_smith.records.job import Job, JobError, JobState
 from kernel_smith.store.faults import StoreError
+from kernel_smith.testing.trivial import made_up
 
 BROKEN = JobError(kind="internal", what="it broke")
 
@@ -122,6 +124,19 @@ def test_what_failed_or_was_cancelled_is_a_new_job(book: JobBook) -> None:
         assert second.id != first.id
         assert second.state is JobState.WAITING
         book.cancel("a", second.id)
+
+
+@pytest.mark.parametrize("reason", [Reason.TOO_NOISY, Reason.CALL_TIMEOUT])
+def test_what_might_end_differently_is_a_new_job_and_stays_readable(
+    book: JobBook, reason: Reason
+) -> None:
+    first = book.submit("a", request(1))
+    (taken,) = book.take(1)
+    answer = made_up(taken.request.task, taken.request.candidate, reason)
+    assert book.finish(first.id, answer)
+    second = book.submit("a", request(1))
+    assert (second.id != first.id, second.state) == (True, JobState.WAITING)
+    assert book.get("a", first.id).evaluation == answer
 
 
 def test_asking_with_a_higher_priority_raises_that_of_a_waiting_job(book: JobBook) -> None:
@@ -227,6 +242,27 @@ def test_a_final_state_is_never_overwritten(book: JobBook) -> None:
         assert [again(taken) for again in ends] == [False] * 3
         assert book.cancel("a", job.id) == before
     assert not book.give_back("no such job")
+
+
+def test_outcomes_that_are_stored_together_end_as_they_would_one_by_one(book: JobBook) -> None:
+    jobs = book.submit_many("a", [request(number) for number in range(4)])
+    first, second, third = book.take(3)
+    book.cancel("a", third.id)
+    outcomes = [
+        (first.id, evaluation(first.request)),
+        (second.id, BROKEN),
+        (third.id, evaluation(third.request)),
+        (jobs[3].id, BROKEN),
+        (first.id, BROKEN),
+    ]
+    assert book.end_many(outcomes) == [True, True, False, False, False]
+    assert [book.get("a", job.id).state for job in jobs] == [
+        JobState.DONE,
+        JobState.FAILED,
+        JobState.CANCELLED,
+        JobState.WAITING,
+    ]
+    assert book.end_many([]) == []
 
 
 def test_only_a_running_job_can_be_finished(book: JobBook) -> None:
@@ -338,6 +374,17 @@ def test_changes_are_numbered_for_each_client_and_show_jobs_as_they_are_now(book
     other.start()
     assert [number for number, _ in book.changes("a", 4, 60)] == [5]
     other.join()
+
+
+def test_the_last_change_of_a_client_is_known_without_reading_the_others(book: JobBook) -> None:
+    assert book.last_change("a") == 0
+    book.submit_many("a", [request(number) for number in range(300)])
+    book.submit("b", request(1))
+    job = book.submit("a", request(300))
+    assert book.changes("a", book.last_change("a"), 0) == []
+    book.cancel("a", job.id)
+    assert book.changes("a", book.last_change("a") - 1, 0)[0][1].id == job.id
+    assert book.last_change("b") == 1
 
 
 def test_counts_say_what_there_is(book: JobBook, clock: Clock) -> None:
@@ -482,6 +529,7 @@ def every_operation(book: JobBook, number: int) -> None:
     (_, last) = book.jobs("a", limit=2)
     book.jobs("a", state=JobState.WAITING, after=last.id, limit=2)
     book.changes("a", book.changes("a", 0, 0)[-1][0], 0)
+    book.last_change("a")
     book.oldest_waiting_seconds()
     book.counts()
     book.recover()

@@ -163,6 +163,19 @@ def test_a_run_may_build_on_the_texts_of_another(store: Store) -> None:
     assert stored(store, "run-2")[1:] == later
 
 
+def test_a_text_that_another_connection_has_stored_is_not_stored_again(
+    store: Store, path: Path
+) -> None:
+    store.append("run-1", proposed(0))
+    with Store.open(path) as other:
+        other.append("run-1", proposed(1, candidate=candidate(0)))
+        assert stored(other) == [started(), proposed(0), proposed(1, candidate=candidate(0))]
+    with sqlite3.connect(path) as reader:
+        (texts,) = reader.execute("SELECT count(*) FROM texts").fetchone()
+    reader.close()
+    assert texts == 1
+
+
 def test_a_failed_append_leaves_nothing_behind(store: Store) -> None:
     with pytest.raises(BadInput, match="no run"):
         store.append("run-9", proposed(0))

@@ -67,6 +67,7 @@ class Archive:
         self._islands = [Island(config.elites_per_cell) for _ in range(config.islands)]
         self._born: dict[str, int] = {}
         self._children: Counter[str] = Counter()
+        self._best: Member | None = None
 
     def __len__(self) -> int:
         """How many programs it holds; one that lives on several islands is one."""
@@ -116,6 +117,7 @@ class Archive:
                 continue
             elite = Elite(candidate=known.elite.candidate, evaluation=evaluation)
             island.update(replace(known, elite=elite, cell=self.cell_of(elite), speedup=speedup))
+        self._rank()
         return candidate in self
 
     def note_child(self, parent: str) -> None:
@@ -127,8 +129,7 @@ class Archive:
     @property
     def best(self) -> Elite | None:
         """The elite with the highest certain speedup."""
-        best = self._best()
-        return best.elite if best else None
+        return self._best.elite if self._best else None
 
     def elites(self, island: int | None = None) -> tuple[Elite, ...]:
         """Each program once, the best first; of one island or of all."""
@@ -158,7 +159,7 @@ class Archive:
 
         Their intervals reach the best's. If there is more than one, measure them side by side.
         """
-        best = self._best()
+        best = self._best
         if best is None:
             return ()
         return tuple(
@@ -208,8 +209,9 @@ class Archive:
         return tuple(plan)
 
     def _admit(self, member: Member, index: int) -> Added:
-        former = self._best()
+        former = self._best
         outcome, displaced = self._islands[index].add(member)
+        self._rank()
         if outcome is Outcome.ISLAND_BEST and (former is None or member.rank < former.rank):
             outcome = Outcome.RUN_BEST
         return Added(outcome, index, member.cell, displaced.elite if displaced else None)
@@ -217,9 +219,9 @@ class Archive:
     def _member(self, key: str) -> Member | None:
         return next(filter(None, (island.get(key) for island in self._islands)), None)
 
-    def _best(self) -> Member | None:
+    def _rank(self) -> None:
         bests = [island.best for island in self._islands if island.best]
-        return min(bests, key=lambda member: member.rank, default=None)
+        self._best = min(bests, key=lambda member: member.rank, default=None)
 
     def _members(self) -> Iterator[Member]:
         for island in self._islands:

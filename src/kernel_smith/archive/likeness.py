@@ -10,6 +10,7 @@ from kernel_smith.archive.normalise import program
 from kernel_smith.records import Candidate
 
 _REMEMBERED = 512
+_REMEMBERED_PAIRS = 4096
 _ALIKE = 0.95
 _SCAFFOLD = frozenset({"[", "]", "None"})
 _NUMBER = re.compile(r"'?\.?\d[\w.']*")
@@ -17,9 +18,12 @@ _NUMBER = re.compile(r"'?\.?\d[\w.']*")
 
 def alike(one: Candidate, other: Candidate) -> bool:
     """Whether nearly all of their code is common to both; numbers do not count."""
-    if one.backend != other.backend:
-        return False
-    left, right = _profile(one.source), _profile(other.source)
+    return one.backend == other.backend and _alike(one.source, other.source)
+
+
+@lru_cache(maxsize=_REMEMBERED_PAIRS)
+def _alike(one: str, other: str) -> bool:
+    left, right = _profile(one), _profile(other)
     common = (left & right).total()
     return common >= _ALIKE * max(left.total(), right.total())
 

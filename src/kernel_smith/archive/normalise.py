@@ -20,6 +20,10 @@ from kernel_smith.records import Candidate, content_hash
 
 _REMEMBERED = 256
 _SILENT_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+# Tuples: a union that is written where it is used is put together anew for every node.
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_JOINING = (ast.JoinedStr, ast.BinOp)
+_NAMING = (ast.keyword, ast.arg)
 _NO_NAMES: Mapping[str, str] = {}
 
 
@@ -40,7 +44,12 @@ class Program:
 
 def fingerprint(candidate: Candidate) -> str:
     """Equal for candidates that are the same program."""
-    return content_hash(candidate.backend, "\n".join(program(candidate.source).atoms))
+    return _fingerprint(candidate.backend, candidate.source)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _fingerprint(backend: str, source: str) -> str:
+    return content_hash(backend, "\n".join(program(source).atoms))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -91,10 +100,10 @@ class _Reader:
         self._note(node)
         self._atoms.append(type(node).__name__)
         inner = names
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, _FUNCTIONS):
             # No source can spell such a name, so it hides none.
             inner = {**names, **{name: f"<{next(self._fresh)}>" for name in local_names(node)}}
-        whole = not isinstance(node, ast.JoinedStr | ast.BinOp)
+        whole = not isinstance(node, _JOINING)
         for field in node._fields:
             if field not in _SILENT_FIELDS:
                 self._value(getattr(node, field), inner if field == "body" else names, whole)
@@ -124,7 +133,7 @@ class _Reader:
     def _note(self, node: ast.AST) -> None:
         if isinstance(node, ast.Attribute):
             self._words.add(node.attr)
-        elif isinstance(node, ast.keyword | ast.arg) and node.arg:
+        elif isinstance(node, _NAMING) and node.arg:
             self._words.add(node.arg)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             self._launch_sites += 1

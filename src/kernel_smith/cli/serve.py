@@ -24,7 +24,7 @@ ClientName = Annotated[str, typer.Argument(help="What the client is called.")]
 
 
 class _Unfinished(Exception):
-    """Leaves a pool of judges in a hurry: what they still evaluate was given back."""
+    """Leaves an engine in a hurry: what it still evaluates was given back."""
 
 
 @app.callback()
@@ -35,7 +35,20 @@ def serve(
         int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any that is free.")
     ] = _DEFAULT_PORT,
     store: Annotated[Path, typer.Option(help="The file that jobs are kept in.")] = _DEFAULT_STORE,
-    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    lanes: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Candidates evaluated at once: here, or on each device of a Ray cluster."
+        ),
+    ] = 1,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Have them evaluated elsewhere: ray, ray://HOST:PORT, http://HOST:PORT, or "
+            "simulated:N:SECONDS. Default: on this machine.",
+        ),
+    ] = None,
     tokens: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Serve only the clients of this file."),
@@ -58,7 +71,7 @@ def serve(
 
     need_web_packages()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    given_back = _serve(host, port, store, lanes, tokens, max_waiting, drain_seconds)
+    given_back = _serve(host, port, store, lanes, engine, tokens, max_waiting, drain_seconds)
     if given_back:
         errors.print(f"{given_back} evaluations were not finished; they begin anew next time")
 
@@ -68,12 +81,13 @@ def _serve(
     port: int,
     store: Path,
     lanes: int,
+    address: str | None,
     tokens: Path | None,
     max_waiting: int,
     drain_seconds: float,
 ) -> int:
     """Returns how many evaluations were given back."""
-    from kernel_smith.evaluation.engines import LocalPool
+    from kernel_smith.evaluation.engines import open_engine
     from kernel_smith.evaluation.service.auth import TokenFile
     from kernel_smith.evaluation.service.book import BookLimits, JobBook
     from kernel_smith.evaluation.service.dispatcher import Dispatcher
@@ -86,9 +100,9 @@ def _serve(
     try:
         with (
             JobBook.open(store, limits=limits) as book,
-            LocalPool(lanes) as pool,
+            open_engine(address, lanes) as engine,
         ):
-            dispatcher = Dispatcher(book, pool, capacity=lanes)
+            dispatcher = Dispatcher(book, engine, capacity=engine.capacity)
             service = Service(
                 book,
                 dispatcher,

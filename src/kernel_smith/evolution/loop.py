@@ -1,9 +1,10 @@
 """The loop: proposals and evaluations side by side, and every outcome written down at once.
 
-Proposers work in threads, evaluations in the engine's lanes; both are bounded separately. A parent
-is chosen when its proposer begins, from all that is known then. Proposers are not asked while as
-many programs are asked for, waiting or being evaluated as there are slots and lanes: so parents get
-as stale as a proposer is slow, and no more.
+Proposers work in threads, or wait without one where the answer comes from elsewhere; evaluations
+run in the engine's lanes. Both are bounded separately. A parent is chosen when its proposer begins,
+from all that is known then. Proposers are not asked while as many programs are asked for, waiting
+or being evaluated as there are slots and lanes: so parents get as stale as a proposer is slow, and
+no more.
 
 Everything that happens becomes an event first: appended to the store, then folded into the state.
 """
@@ -14,10 +15,11 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol, runtime_checkable
 
 from kernel_smith.errors import UserError
 from kernel_smith.evaluation.engines.base import Evaluator
@@ -33,6 +35,7 @@ from kernel_smith.records import (
     Event,
     Migrated,
     Proposal,
+    Request,
     RunEnded,
     Stage,
     StepDropped,
@@ -43,6 +46,13 @@ from kernel_smith.records import (
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
+
+
+@runtime_checkable
+class Starter(Protocol):
+    """A proposer that waits for an answer from elsewhere, and needs no thread meanwhile."""
+
+    def start(self, request: Request) -> Future[Proposal]: ...
 
 
 Opener = tuple[str, Callable[[], Proposal]]
@@ -86,6 +96,7 @@ class Loop:
         self._rng = random.Random(f"{state.config.seed}:{state.last_step}")
         self._asked: dict[Future[Proposal], _Asked] = {}
         self._evaluating: dict[Future[Evaluation], _Submitted] = {}
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._ready: deque[tuple[Proposal, int]] = deque()
         self._fruitless = 0
         self._island = 0
@@ -100,7 +111,7 @@ class Loop:
         threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
         for number, (name, opener) in enumerate(openers):
             island = number % self.state.config.islands
-            self._asked[threads.submit(opener)] = _Asked(name, None, island)
+            self._await(threads.submit(opener), _Asked(name, None, island))
         try:
             while True:
                 why = self._why_stop(time.monotonic() - begin)
@@ -150,7 +161,7 @@ class Loop:
             for _ in range(self.state.config.proposals_in_flight):
                 beginning = beginning_of(self.state, self._rng)
                 future = threads.submit(beginner.begin, beginning)
-                self._asked[future] = _Asked(name, None, self._next_island())
+                self._await(future, _Asked(name, None, self._next_island()))
 
     def _ask(self, threads: ThreadPoolExecutor) -> None:
         """Keep proposers at work, but not ahead of the lanes."""
@@ -167,8 +178,16 @@ class Loop:
             island = self._next_island()
             parent = self.state.archive.sample_parent(island, self._rng)
             request = request_for(self.state, parent, self._rng, island)
-            future = threads.submit(self._proposers[name].propose, request)
-            self._asked[future] = _Asked(name, parent, island)
+            proposer = self._proposers[name]
+            if isinstance(proposer, Starter):
+                future = proposer.start(request)
+            else:
+                future = threads.submit(proposer.propose, request)
+            self._await(future, _Asked(name, parent, island))
+
+    def _await(self, future: Future[Proposal], asked: _Asked) -> None:
+        self._asked[future] = asked
+        future.add_done_callback(self._done.put)
 
     def _available(self) -> dict[str, bool]:
         """One proposer that takes its time must not keep all others waiting."""
@@ -201,6 +220,7 @@ class Loop:
         options = self.state.config.options
         future = self._engine.submit(self.state.task, step.proposal.candidate, options)
         self._evaluating[future] = _Submitted(step, time.monotonic(), again)
+        future.add_done_callback(self._done.put)
 
     def resubmit(self, steps: list[Step]) -> None:
         """Evaluate what an interrupted run had proposed and not finished."""
@@ -208,19 +228,31 @@ class Loop:
             self._submit(step)
 
     def _collect(self) -> None:
-        pending: list[Future[Any]] = [*self._asked, *self._evaluating]
-        if not pending:
+        """Take what is done; wait for something if nothing is."""
+        if not self._asked and not self._evaluating:
             return
-        done, _ = wait(pending, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED)
-        for future in done:
-            take = self._take_proposal if future in self._asked else self._take_evaluation
-            take(future)
+        try:
+            first = self._done.get(timeout=_WAIT_SECONDS)
+        except Empty:
+            return
+        self._take(first)
+        while not self._done.empty():
+            self._take(self._done.get())
+
+    def _take(self, future: Future[Any]) -> None:
+        if future in self._evaluating:
+            self._take_evaluation(future)
+        else:
+            self._take_proposal(future)
 
     def _take_proposal(self, future: Future[Proposal]) -> None:
         asked = self._asked.pop(future)
         parent = asked.parent.candidate.content_hash if asked.parent else None
         try:
             proposal = future.result()
+        except CancelledError:  # its proposer was closed
+            self._fruitless += 1
+            return
         except NothingToPropose:
             self._fruitless += 1
             self.state.bandit.reward(asked.proposer, 0.0)
@@ -290,8 +322,8 @@ class Loop:
     def _drain(self) -> None:
         """Wait for what is being evaluated, unless somebody is in a hurry."""
         while self._evaluating and not self.stopping:
-            done, _ = wait(list(self._evaluating), return_when=FIRST_COMPLETED)
-            for future in done:
+            future = self._done.get()
+            if future in self._evaluating:
                 self._take_evaluation(future)
 
 

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
 from kernel_smith.records.base import Record, VersionedRecord, content_hash
 from kernel_smith.records.candidate import Candidate
 from kernel_smith.records.evaluation import Evaluation
@@ -60,6 +61,27 @@ class JobError(Record):
     what: str
     hint: str = ""
 
+    @classmethod
+    def of(cls, error: BaseException) -> JobError:
+        """What an engine raised, to be told elsewhere."""
+        if isinstance(error, BadInput):
+            return cls(kind="bad-input", what=_clean(error.what), hint=_clean(error.hint))
+        if isinstance(error, MissingPrerequisite):
+            what, hint = _clean(error.what), _clean(error.hint)
+            return cls(kind="missing-prerequisite", what=what, hint=hint)
+        told = (
+            str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
+        )
+        return cls(kind="internal", what=_clean(told))
+
+    def as_exception(self) -> Exception:
+        """The same, to be raised here."""
+        if self.kind == "bad-input":
+            return BadInput(self.what, hint=self.hint)
+        if self.kind == "missing-prerequisite":
+            return MissingPrerequisite(self.what, hint=self.hint)
+        return InternalError(self.what)
+
 
 class Job(VersionedRecord):
     id: str
@@ -79,3 +101,8 @@ class Job(VersionedRecord):
         if (self.error is not None) != (self.state is JobState.FAILED):
             raise ValueError(f"state {self.state} and an error do not go together")
         return self
+
+
+def _clean(text: str) -> str:
+    """A message may quote bytes that no JSON can hold."""
+    return text.encode(errors="replace").decode()

@@ -8,6 +8,7 @@ two steps at most.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sqlite3
 import zlib
@@ -21,6 +22,7 @@ _LEVEL = 6
 _USEFUL_BASE = 256  # bytes; nothing is gained by a shorter one
 _REMEMBERED_HASHES = 4096
 _REMEMBERED_TEXTS = 64
+_REMEMBERED_DIGESTS = 16  # a run's system prompt comes again and again
 
 
 class Texts:
@@ -40,14 +42,13 @@ class Texts:
 
     def keep(self, run: int, kind: str, content: str) -> int:
         """The id of this text, stored now if it is new. Inside a transaction."""
-        data = content.encode()
-        digest = hashlib.blake2b(data, digest_size=16).digest()
+        digest = _digest(content)
         known = self._ids.get(digest)
         if known is not None:
             self._ids.move_to_end(digest)
             return known
-        row = self._connection.execute("SELECT id FROM texts WHERE hash = ?", (digest,)).fetchone()
-        text = int(row[0]) if row else self._insert(run, kind, digest, content, data)
+        data = content.encode()
+        text = self._insert(run, kind, digest, content, data)
         _remember(self._ids, digest, text, _REMEMBERED_HASHES)
         if len(data) >= _USEFUL_BASE and self._base(run, kind) is None:
             self._connection.execute(
@@ -75,10 +76,16 @@ class Texts:
         stored = deflate(content, data, dictionary)
         if isinstance(stored, str):
             base = None
-        statement = "INSERT INTO texts (hash, base, content) VALUES (?, ?, ?)"
-        inserted = self._connection.execute(statement, (digest, base, stored)).lastrowid
-        assert inserted is not None
-        return inserted
+        # Most texts are new, so nobody looks first whether one is there.
+        inserted = self._connection.execute(
+            "INSERT INTO texts (hash, base, content) VALUES (?, ?, ?) "
+            "ON CONFLICT (hash) DO NOTHING",
+            (digest, base, stored),
+        )
+        if inserted.rowcount and inserted.lastrowid is not None:
+            return inserted.lastrowid
+        statement = "SELECT id FROM texts WHERE hash = ?"
+        return int(self._connection.execute(statement, (digest,)).fetchone()[0])
 
     def _base(self, run: int, kind: str) -> tuple[int, bytes] | None:
         known = self._bases.get((run, kind))
@@ -89,6 +96,11 @@ class Texts:
                 return None
             known = self._bases[run, kind] = (int(row[0]), self.fetch(int(row[0])).encode())
         return known
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_DIGESTS)
+def _digest(content: str) -> bytes:
+    return hashlib.blake2b(content.encode(), digest_size=16).digest()
 
 
 def deflate(content: str, data: bytes, dictionary: bytes = b"") -> str | bytes:

@@ -1,4 +1,4 @@
-"""Where evaluations run: this machine, with one judge or with several, or a service elsewhere."""
+"""Where evaluations run: this machine, a service elsewhere, a Ray cluster, or simulated devices."""
 
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.choose import open_engine

@@ -17,8 +17,8 @@ from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.local import LocalEngine
 from kernel_smith.records import Candidate, Evaluation, Options, Task
 
-_TASKS_KEPT_READY = 3
-_LONGEST_LOOK = 64  # how far ahead a lane looks for a candidate of a task that it has ready
+TASKS_KEPT_READY = 3
+LONGEST_LOOK = 64  # how far ahead a lane looks for a candidate of a task that it has ready
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class LocalPool:
         return {"ready": not closed and lanes > 0, "lanes": lanes, "waiting": waiting}
 
     def _run_lane(self, engine: LocalEngine) -> None:
-        ready: deque[str] = deque(maxlen=_TASKS_KEPT_READY)
+        ready: deque[str] = deque(maxlen=TASKS_KEPT_READY)
         while (job := self._next_job(ready)) is not None:
             if not job.future.set_running_or_notify_cancel():
                 continue
@@ -96,7 +96,7 @@ class LocalPool:
                 if self._closed:
                     return None
                 self._changed.wait()
-            for index in range(min(len(self._waiting), _LONGEST_LOOK)):
+            for index in range(min(len(self._waiting), LONGEST_LOOK)):
                 if self._waiting[index].task.content_hash in ready:
                     job = self._waiting[index]
                     del self._waiting[index]

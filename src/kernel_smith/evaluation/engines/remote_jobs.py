@@ -26,7 +26,7 @@ from kernel_smith.evaluation.engines.remote_calls import (
     QueueIsFull,
     UnknownToService,
 )
-from kernel_smith.records import Evaluation, Job, JobError, JobRequest, JobState
+from kernel_smith.records import Evaluation, Job, JobRequest, JobState
 
 _MOST_SENT = 64
 _MOST_SENT_CHARACTERS = 2 << 20
@@ -228,7 +228,7 @@ class RemoteJobs:
         if found.state is JobState.CANCELLED:
             self._ask_again(found.id, "was cancelled by somebody else")
         elif found.error is not None:
-            self._fail(found.id, _raised(found.error))
+            self._fail(found.id, found.error.as_exception())
         elif found.evaluation is not None:
             for asked in self._jobs.pop(found.id, ()):
                 asked.answer(found.evaluation)
@@ -292,14 +292,6 @@ class RemoteJobs:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._calls.http.aclose()
-
-
-def _raised(error: JobError) -> Exception:
-    if error.kind == "bad-input":
-        return BadInput(error.what, hint=error.hint)
-    if error.kind == "missing-prerequisite":
-        return MissingPrerequisite(error.what, hint=error.hint)
-    return InternalError(error.what)
 
 
 def _unexpected(error: Exception) -> InternalError:

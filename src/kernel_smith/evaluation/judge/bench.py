@@ -13,7 +13,7 @@ from typing import Any
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.child import Child
-from kernel_smith.evaluation.judge.clock import capacity_for, empty_batch_seconds
+from kernel_smith.evaluation.judge.clock import capacity_for, cost_of_asking
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.participant import Batch, Participant
 from kernel_smith.evaluation.judge.reference import InputSet, Reference
@@ -103,7 +103,7 @@ class Bench:
         return self._prepared[workload.name]
 
     def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
-        return empty_batch_seconds(participant, any_set)
+        return cost_of_asking(participant, any_set).usual
 
     def _seconds_per_call(self, participant: Participant, batch: Batch, round_trip: float) -> float:
         return max(batch.windows.run_wall - round_trip, 1e-7) / batch.calls

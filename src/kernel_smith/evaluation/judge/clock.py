@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from kernel_smith.evaluation.judge.participant import Batch, Participant, Windows
 from kernel_smith.evaluation.judge.reference import InputSet
@@ -74,6 +75,7 @@ class Measurement:
     samples: dict[str, Samples]
     rounds: int
     calls: int
+    doubt: float = 0.0  # seconds per call that the cost of asking may have been misjudged by
 
     def log_ratio(self, baseline: str, candidate: str) -> LogRatio:
         pairs = zip(self.samples[baseline].seconds, self.samples[candidate].seconds, strict=True)
@@ -115,7 +117,7 @@ def measure(
     """
     everyone = [candidate, *baselines]
     samples = {participant.name: Samples() for participant in everyone}
-    empty = empty_batch_seconds(baselines[0], next(sets))
+    asking = cost_of_asking(baselines[0], next(sets))
     deadline = time.monotonic() + sampling.max_seconds
     rounds = calls = 0
     for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
@@ -133,9 +135,9 @@ def measure(
         if turn < _WARM_UP_ROUNDS:
             continue
         for name, batch in batches.items():
-            samples[name].add(batch, empty)
+            samples[name].add(batch, asking.usual)
         rounds += 1
-        measurement = Measurement(samples, rounds, calls)
+        measurement = Measurement(samples, rounds, calls, asking.spread * rounds / calls)
         if enough(measurement, candidate, baselines, sampling, deadline):
             break
     while surprise():
@@ -173,11 +175,18 @@ def enough(
     return all(interval.half_width <= sampling.target for interval in intervals)
 
 
-def empty_batch_seconds(reference: Participant, any_set: InputSet) -> float:
-    """The cost of asking, measured where nobody has an interest in its length.
+class Asking(NamedTuple):
+    """The cost of a batch without calls, in seconds."""
+
+    usual: float
+    spread: float
+
+
+def cost_of_asking(reference: Participant, any_set: InputSet) -> Asking:
+    """Measured where nobody has an interest in its length.
 
     The lower quartile: on a busy machine most may be stretched, and too much would be subtracted.
     """
     reference.bind([any_set])
     walls = sorted(reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES))
-    return walls[_EMPTY_BATCHES // 4]
+    return Asking(walls[_EMPTY_BATCHES // 4], walls[-1] - walls[0])

@@ -168,7 +168,8 @@ class HostSession(Session):
         cores = len(self._place.timed)
         check_processor_use(mine.windows, theirs.windows, cores)
         fastest = sorted(mine.seconds)[len(mine.seconds) // 2]
-        check_physics(fastest, prepared.output_bytes, cores * store_bytes_per_second())
+        speed = cores * store_bytes_per_second()
+        check_physics(fastest, prepared.output_bytes, speed, measurement.doubt)
         return measurement
 
     def _batch_length(self, prepared: Prepared, workload: Workload, seconds: float) -> int:

@@ -81,9 +81,20 @@ def _may_compute(share: KernelShare) -> bool:
     return share.origin == "unknown"
 
 
-def check_physics(seconds_per_call: float, output_bytes: int, bytes_per_second: float) -> None:
-    """No kernel fills its output faster than the cores can store to their nearest cache."""
+def check_physics(
+    seconds_per_call: float, output_bytes: int, bytes_per_second: float, doubt: float = 0.0
+) -> None:
+    """No kernel fills its output faster than the cores can store to their nearest cache.
+
+    Where a busy machine leaves `doubt` about the time, it says that the time is not known.
+    """
     floor = output_bytes / bytes_per_second
+    if seconds_per_call < floor <= seconds_per_call + doubt:
+        raise Rejected(
+            Reason.TOO_NOISY,
+            f"calls took no longer than asking for nothing, which varied by {doubt * 1e6:.2f} us "
+            "per call",
+        )
     if seconds_per_call < floor:
         raise Rejected(
             Reason.PHYSICS_FLOOR,

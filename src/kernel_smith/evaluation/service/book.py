@@ -7,17 +7,17 @@ all its threads may use it.
 
 from __future__ import annotations
 
-import contextlib
+import json
 import math
-import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from kernel_smith.closing import Closing
 from kernel_smith.evaluation.service import book_moves, book_turns
 from kernel_smith.evaluation.service.book_file import BookFile, Row
+from kernel_smith.evaluation.service.book_moves import Ending
 from kernel_smith.evaluation.service.book_rows import (
     WHOLE,
     WITHOUT_EVALUATION,
@@ -85,7 +85,10 @@ class JobBook(Closing):
     # What clients ask for
 
     def submit(self, client: str, request: JobRequest) -> Job:
-        """The client's job for this request: a new one, unless it has one that did not fail."""
+        """The client's job for this request: a new one, unless it has one that answers for it.
+
+        One that failed or was cancelled does not, nor one whose evaluation might end differently.
+        """
         return self.submit_many(client, [request])[0]
 
     def submit_many(self, client: str, requests: Sequence[JobRequest]) -> list[Job]:
@@ -113,7 +116,7 @@ class JobBook(Closing):
             number, owner, state = row
             if state == JobState.WAITING:
                 now = self._clock()
-                book_moves.close(connection, number, owner, JobState.CANCELLED, None, now)
+                book_moves.close(connection, number, owner, book_moves.CANCELLED, now)
             elif state == JobState.RUNNING:
                 # Without its key, the same request is a new job from now on.
                 connection.execute(
@@ -178,6 +181,11 @@ class JobBook(Closing):
         self._file.until(client, timeout, has_changed)
         return [(row[0], self._job(row[1:])) for row in rows]
 
+    def last_change(self, client: str) -> int:
+        """The number of the client's last change; 0 before the first."""
+        row = self._file.row("SELECT change FROM clients WHERE name = ?", client)
+        return int(row[0]) if row else 0
+
     # What whoever evaluates asks for
 
     def take(self, count: int, prefer: Collection[str] = ()) -> list[Taken]:
@@ -187,10 +195,11 @@ class JobBook(Closing):
         task's content hash is in `prefer` may overtake some of the same priority.
         """
         rows: list[book_turns.TakenRow] = []
+        preferred = json.dumps(list(prefer)) if prefer else None
         with self._file.transaction() as connection:
             now = self._clock()
             while len(rows) < count:
-                row = book_turns.take_next(connection, prefer, now)
+                row = book_turns.take_next(connection, preferred, now)
                 if row is None:
                     break
                 rows.append(row)
@@ -200,24 +209,48 @@ class JobBook(Closing):
 
     def finish(self, job: str, evaluation: Evaluation) -> bool:
         """Whether this became the job's answer."""
-        return self._end(job, JobState.DONE, packed_text(evaluation.model_dump_json()))
+        return self.end_many([(job, evaluation)])[0]
 
     def fail(self, job: str, error: JobError) -> bool:
         """Whether this became the job's answer."""
-        return self._end(job, JobState.FAILED, packed_text(error.model_dump_json()))
+        return self.end_many([(job, error)])[0]
+
+    def end_many(self, outcomes: Sequence[tuple[str, Evaluation | JobError]]) -> list[bool]:
+        """Whether each became the answer of its job; many at once cost far less than one by one."""
+        packed = [(job, _ending_of(outcome)) for job, outcome in outcomes]
+        counted: list[bool] = []
+        clients: list[str] = []
+        with self._file.transaction() as connection:
+            now = self._clock()
+            for job, ending in packed:
+                running = book_moves.settled(connection, job, now)
+                counted.append(
+                    running is not None and book_moves.end(connection, running, ending, now)
+                )
+                if running is not None:
+                    clients.append(running.client_name)
+        self._taken_here.difference_update(job for job, _ in outcomes)
+        for _ in clients:
+            self._throughput.note_end()
+        self._announce(set(clients))
+        return counted
 
     def give_back(self, job: str, *, counts: bool = True) -> bool:
         """Whether the job waits again; it does not when it was begun too often, or cancelled.
 
         An attempt that `counts` not is one that the job had no part in ending.
         """
-        with self._ending(job) as (connection, running, now):
-            if running is None:
-                return False
-            if not counts:
-                running = book_moves.forget_attempt(connection, running)
-            waits = book_moves.put_back(connection, running, self._limits.attempts, now)
-        self._announce({running.client_name}, waiting=waits)
+        waits = False
+        with self._file.transaction() as connection:
+            now = self._clock()
+            running = book_moves.settled(connection, job, now)
+            if running is not None:
+                if not counts:
+                    running = book_moves.forget_attempt(connection, running)
+                waits = book_moves.put_back(connection, running, self._limits.attempts, now)
+        self._taken_here.discard(job)
+        if running is not None:
+            self._announce({running.client_name}, waiting=waits)
         return waits
 
     # Housekeeping
@@ -275,29 +308,6 @@ class JobBook(Closing):
             what = f"{of_client} of this client's jobs and {of_all} in all would be waiting"
             raise QueueFull(what, self._throughput.seconds_for(excess))
 
-    def _end(self, job: str, state: JobState, outcome: str | bytes) -> bool:
-        with self._ending(job) as (connection, running, now):
-            if running is None:
-                return False
-            counted = book_moves.end(connection, running, state, outcome, now)
-        self._throughput.note_end()
-        self._announce({running.client_name})
-        return counted
-
-    @contextlib.contextmanager
-    def _ending(
-        self, job: str
-    ) -> Iterator[tuple[sqlite3.Connection, book_moves.RunningJob | None, float]]:
-        """A transaction with the job, if it is running, whose time is settled."""
-        with self._file.transaction() as connection:
-            now = self._clock()
-            running = next(iter(book_moves.running_jobs(connection, job)), None)
-            if running is not None:
-                seconds = max(0.0, now - running.started)
-                book_turns.settle(connection, running.client, running.charged, seconds, now)
-            yield connection, running, now
-        self._taken_here.discard(job)
-
     def _unpacked(self, row: book_turns.TakenRow) -> Taken | None:
         try:
             return Taken(row.id, unpack(row.task, row.rest), row.attempt)
@@ -324,3 +334,10 @@ class JobBook(Closing):
         if waiting:
             for listener in self._listeners:
                 listener()
+
+
+def _ending_of(outcome: Evaluation | JobError) -> Ending:
+    text = packed_text(outcome.model_dump_json())
+    if isinstance(outcome, Evaluation):
+        return Ending(JobState.DONE, text, lasting=not outcome.stage.fleeting)
+    return Ending(JobState.FAILED, text)

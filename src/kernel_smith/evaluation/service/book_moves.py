@@ -21,6 +21,7 @@ class Entry:
     def __init__(self, connection: sqlite3.Connection, client: str, now: float) -> None:
         self._connection = connection
         self._now = now
+        self._tasks: dict[bytes, int] = {}
         self.added = 0
         connection.execute("INSERT OR IGNORE INTO clients (name) VALUES (?)", (client,))
         row = connection.execute(
@@ -78,12 +79,15 @@ class Entry:
         return inserted
 
     def _task(self, request: Packed) -> int:
-        self._connection.execute(
-            "INSERT OR IGNORE INTO tasks (sent, hash, content) VALUES (?, ?, ?)",
-            (request.task_sent, request.task_hash, request.task),
-        )
-        row = self._connection.execute("SELECT id FROM tasks WHERE sent = ?", (request.task_sent,))
-        return int(row.fetchone()[0])
+        sent = request.task_sent
+        if sent not in self._tasks:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO tasks (sent, hash, content) VALUES (?, ?, ?)",
+                (sent, request.task_hash, request.task),
+            )
+            row = self._connection.execute("SELECT id FROM tasks WHERE sent = ?", (sent,))
+            self._tasks[sent] = int(row.fetchone()[0])
+        return self._tasks[sent]
 
 
 @dataclass(frozen=True)
@@ -111,18 +115,30 @@ def running_jobs(connection: sqlite3.Connection, job: str | None = None) -> list
     return [RunningJob(*row) for row in rows]
 
 
-def end(
-    connection: sqlite3.Connection,
-    job: RunningJob,
-    state: JobState,
-    outcome: Content,
-    now: float,
-) -> bool:
+def settled(connection: sqlite3.Connection, job: str, now: float) -> RunningJob | None:
+    """The job if it is running; what it took is on its client's account then."""
+    running = next(iter(running_jobs(connection, job)), None)
+    if running is not None:
+        seconds = max(0.0, now - running.started)
+        book_turns.settle(connection, running.client, running.charged, seconds, now)
+    return running
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a job ends. One with a `lasting` outcome answers for its request from then on."""
+
+    state: JobState
+    outcome: Content | None = None
+    lasting: bool = False
+
+
+CANCELLED = Ending(JobState.CANCELLED)
+
+
+def end(connection: sqlite3.Connection, job: RunningJob, ending: Ending, now: float) -> bool:
     """Whether this is the job's end: one that nobody wants any more is cancelled."""
-    if job.unwanted:
-        close(connection, job.number, job.client, JobState.CANCELLED, None, now)
-    else:
-        close(connection, job.number, job.client, state, outcome, now)
+    close(connection, job.number, job.client, CANCELLED if job.unwanted else ending, now)
     return not job.unwanted
 
 
@@ -138,7 +154,7 @@ def put_back(
     if job.unwanted or job.attempts >= most_attempts:
         what = f"the evaluation was begun {job.attempts} times and never came to an end"
         error = JobError(kind="internal", what=what, hint="ask again; if it recurs, report it")
-        end(connection, job, JobState.FAILED, packed_text(error.model_dump_json()), now)
+        end(connection, job, Ending(JobState.FAILED, packed_text(error.model_dump_json())), now)
         return False
     change = book_turns.next_change(connection, job.client)
     connection.execute(
@@ -150,19 +166,13 @@ def put_back(
 
 
 def close(
-    connection: sqlite3.Connection,
-    number: int,
-    client: int,
-    state: JobState,
-    outcome: Content | None,
-    now: float,
+    connection: sqlite3.Connection, number: int, client: int, ending: Ending, now: float
 ) -> None:
-    """Only a job that is done answers for its request from now on."""
     change = book_turns.next_change(connection, client)
     connection.execute(
         "UPDATE jobs SET state = ?, outcome = ?, finished = ?, change = ?, request = NULL, "
-        "key = CASE ? WHEN 'done' THEN key END WHERE number = ?",
-        (state.value, outcome, now, change, state.value, number),
+        "key = CASE ? WHEN 1 THEN key END WHERE number = ?",
+        (ending.state.value, ending.outcome, now, change, ending.lasting, number),
     )
 
 

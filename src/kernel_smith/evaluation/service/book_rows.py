@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kernel_smith.records import Evaluation
+from kernel_smith.records import Evaluation, Task
 from kernel_smith.records.job import Job, JobError, JobRequest, JobState
 from kernel_smith.store.texts import deflate, inflate
+
+_REMEMBERED_TASKS = 16
 
 WHOLE = (
     "jobs.id, jobs.state, jobs.priority, jobs.attempts, jobs.submitted, jobs.started, "
@@ -35,21 +38,32 @@ class Packed:
 
 def pack(request: JobRequest) -> Packed:
     task = request.task.model_dump_json()
+    sent, content = _packed_task(task)
     return Packed(
         key=bytes.fromhex(request.key),
-        # Tasks with the same content hash may lie at different paths, which messages mention.
-        # One client must not get to see another's.
-        task_sent=hashlib.sha256(task.encode()).digest(),
+        task_sent=sent,
         task_hash=request.task.content_hash,
-        task=packed_text(task),
+        task=content,
         rest=packed_text(request.model_dump_json(exclude={"task"})),
         priority=request.priority,
     )
 
 
+# Most requests are about a few tasks, which need not be packed and unpacked for each of them.
+@functools.lru_cache(maxsize=_REMEMBERED_TASKS)
+def _packed_task(task: str) -> tuple[bytes, str | bytes]:
+    # Tasks with the same content hash may lie at different paths, which messages mention.
+    # One client must not get to see another's.
+    return hashlib.sha256(task.encode()).digest(), packed_text(task)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_TASKS)
+def _unpacked_task(task: str | bytes) -> Task:
+    return Task.model_validate_json(inflate(task))
+
+
 def unpack(task: str | bytes, rest: str | bytes) -> JobRequest:
-    body = json.loads(inflate(rest)) | {"task": json.loads(inflate(task))}
-    return JobRequest.model_validate(body)
+    return JobRequest.model_validate(json.loads(inflate(rest)) | {"task": _unpacked_task(task)})
 
 
 def packed_text(text: str) -> str | bytes:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from kernel_smith.evaluation.service.fairness import account_on_return, charge, usual_seconds
@@ -46,10 +44,11 @@ class TakenRow:
     client: str
 
 
-def take_next(
-    connection: sqlite3.Connection, prefer: Collection[str], now: float
-) -> TakenRow | None:
-    """The next job, now running, or None where nothing waits."""
+def take_next(connection: sqlite3.Connection, prefer: str | None, now: float) -> TakenRow | None:
+    """The next job, now running, or None where nothing waits.
+
+    `prefer`: hashes of tasks that are ready, as a JSON list.
+    """
     row = connection.execute(NEXT_CLIENT).fetchone()
     if row is None:
         return None
@@ -66,10 +65,10 @@ def take_next(
     return TakenRow(*connection.execute(TAKEN_JOB, (number,)).fetchone())
 
 
-def _choose(connection: sqlite3.Connection, client: int, prefer: Collection[str]) -> int:
+def _choose(connection: sqlite3.Connection, client: int, prefer: str | None) -> int:
     first, priority = connection.execute(NEXT_JOB, (client,)).fetchone()
-    if prefer:
-        reach = (client, priority, first, first + OVERTAKING, json.dumps(list(prefer)))
+    if prefer is not None:
+        reach = (client, priority, first, first + OVERTAKING, prefer)
         preferred = connection.execute(PREFERRED_JOB, reach).fetchone()
         if preferred is not None:
             return int(preferred[0])

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, TypedDict
+from itertools import islice
+from typing import TypedDict
 
-from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
+from kernel_smith.errors import UserError
 from kernel_smith.evaluation.engines.base import Evaluator
+from kernel_smith.evaluation.engines.pool import TASKS_KEPT_READY
 from kernel_smith.evaluation.service.book import JobBook, Taken
 from kernel_smith.records import Evaluation
 from kernel_smith.records.job import JobError
@@ -25,8 +27,9 @@ from kernel_smith.records.job import JobError
 _LOG = logging.getLogger(__name__)
 
 _PURGE_SECONDS = 60.0
+_LOOK_SECONDS = 1.0  # how often an engine is asked how much it can do
 _SECONDS_AFTER_TROUBLE = 1.0
-_TASKS_READY_PER_LANE = 3  # as many as a lane of the local pool keeps
+_MOST_STORED_AT_ONCE = 256
 
 
 class Health(TypedDict):
@@ -50,16 +53,21 @@ class _UnderWay:
 class Dispatcher:
     """`dispatcher.start()`, and at the end `dispatcher.drain(60)` and `dispatcher.close()`.
 
-    `on_finished(kind, seconds)` is called for each job that ended; the kind is `done`, `cancelled`
-    or that of its error.
+    `capacity`: how many jobs the engine gets at once; or whom to ask now and then, because it
+    changes. `on_finished(kind, seconds)` is called for each job that ended; the kind is `done`,
+    `cancelled` or that of its error.
     """
 
-    def __init__(self, book: JobBook, engine: Evaluator, *, capacity: int) -> None:
-        self.capacity = capacity
+    def __init__(
+        self, book: JobBook, engine: Evaluator, *, capacity: int | Callable[[], int]
+    ) -> None:
         self.on_finished: Callable[[str, float], None] = _nobody
         self._book = book
         self._engine = engine
-        self._ready: deque[str] = deque(maxlen=_TASKS_READY_PER_LANE * capacity)
+        self._ask_capacity = capacity if callable(capacity) else None
+        self._capacity = capacity if isinstance(capacity, int) else 0
+        self._asked_capacity = -_LOOK_SECONDS
+        self._ready: deque[str] = deque()
         self._running: dict[str, _UnderWay] = {}
         self._ended: deque[_UnderWay] = deque()
         self._changed = threading.Condition()
@@ -72,7 +80,13 @@ class Dispatcher:
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
         book.on_waiting(self._wake.set)
 
+    @property
+    def capacity(self) -> int:
+        """As it was known last."""
+        return self._capacity
+
     def start(self) -> None:
+        self._look_at_capacity()
         self._wake.set()
         self._thread.start()
 
@@ -108,8 +122,9 @@ class Dispatcher:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            self._wake.wait(_PURGE_SECONDS)
+            self._wake.wait(_PURGE_SECONDS if self._ask_capacity is None else _LOOK_SECONDS)
             self._wake.clear()
+            self._look_at_capacity()
             try:
                 self._store_outcomes()
                 self._fill()
@@ -119,9 +134,19 @@ class Dispatcher:
                 self._stopped.wait(_SECONDS_AFTER_TROUBLE)
                 self._wake.set()
 
+    def _look_at_capacity(self) -> None:
+        now = time.monotonic()
+        if self._ask_capacity is None or now - self._asked_capacity < _LOOK_SECONDS:
+            return
+        self._asked_capacity = now
+        try:
+            self._capacity = self._ask_capacity()
+        except Exception:
+            _LOG.exception("the engine does not say how much it can do; it was %d", self._capacity)
+
     def _fill(self) -> None:
         with self._changed:
-            room = self.capacity - len(self._running)
+            room = self._capacity - len(self._running)
             if self._draining or room <= 0:
                 return
             taken = [_UnderWay(job) for job in self._book.take(room, tuple(self._ready))]
@@ -134,6 +159,8 @@ class Dispatcher:
         request = under_way.job.request
         if request.task.content_hash not in self._ready:
             self._ready.append(request.task.content_hash)
+        while len(self._ready) > TASKS_KEPT_READY * self._capacity:
+            self._ready.popleft()
         try:
             future = self._engine.submit(
                 request.task, request.candidate, request.options, beside=request.beside
@@ -150,30 +177,36 @@ class Dispatcher:
         self._wake.set()
 
     def _store_outcomes(self) -> None:
+        """Many at once cost the book hardly more than one; between them, lanes are filled."""
         while self._ended:
-            under_way = self._ended[0]
-            if self._running.get(under_way.job.id) is under_way:  # and was not given back
-                self._store(under_way)
+            ended = list(islice(self._ended, _MOST_STORED_AT_ONCE))
+            # Without those that were given back meanwhile.
+            self._store([each for each in ended if self._running.get(each.job.id) is each])
             # Only now: had the book failed, it would be tried again.
-            self._ended.popleft()
+            for _ in ended:
+                self._ended.popleft()
             with self._changed:
-                self._running.pop(under_way.job.id, None)
+                for each in ended:
+                    self._running.pop(each.job.id, None)
                 self._changed.notify_all()
+            self._fill()
 
-    def _store(self, under_way: _UnderWay) -> None:
-        assert under_way.future is not None
-        job = under_way.job
-        if under_way.future.cancelled():
-            self._book.give_back(job.id)
-            return
-        outcome = outcome_of(job, under_way.future)
-        if isinstance(outcome, Evaluation):
-            kind, counted = "done", self._book.finish(job.id, outcome)
-        else:
-            kind, counted = outcome.kind, self._book.fail(job.id, outcome)
-        self._internal_errors = self._internal_errors + 1 if kind == "internal" else 0
-        self._last_finished = datetime.now(UTC)
-        self._tell(kind if counted else "cancelled", time.monotonic() - under_way.begun)
+    def _store(self, ended: list[_UnderWay]) -> None:
+        outcomes: list[tuple[str, Evaluation | JobError]] = []
+        begun: list[float] = []
+        for each in ended:
+            assert each.future is not None
+            if each.future.cancelled():
+                self._book.give_back(each.job.id)
+            else:
+                outcomes.append((each.job.id, outcome_of(each.job, each.future)))
+                begun.append(each.begun)
+        counted = self._book.end_many(outcomes) if outcomes else []
+        for (_, outcome), counts, since in zip(outcomes, counted, begun, strict=True):
+            kind = "done" if isinstance(outcome, Evaluation) else outcome.kind
+            self._internal_errors = self._internal_errors + 1 if kind == "internal" else 0
+            self._last_finished = datetime.now(UTC)
+            self._tell(kind if counts else "cancelled", time.monotonic() - since)
 
     def _tell(self, kind: str, seconds: float) -> None:
         try:
@@ -203,21 +236,11 @@ def outcome_of(job: Taken, future: Future[Evaluation]) -> Evaluation | JobError:
         evaluation = future.result()
         wanted = (request.task.content_hash, request.candidate.content_hash)
         if (evaluation.task_hash, evaluation.candidate_hash) != wanted:
-            return _error("internal", "the evaluation is one of another candidate")
+            return JobError(kind="internal", what="the evaluation is one of another candidate")
         evaluation.model_dump_json()  # it fails here, or it would each time it is stored
         return evaluation
-    except BadInput as error:
-        return _error("bad-input", error.what, error.hint)
-    except MissingPrerequisite as error:
-        return _error("missing-prerequisite", error.what, error.hint)
+    except UserError as error:
+        return JobError.of(error)
     except BaseException as error:  # the engine's, and not meant for this thread
         _LOG.error("job %s failed", job.id, exc_info=error)
-        return _error("internal", f"{type(error).__name__}: {error}")
-
-
-def _error(
-    kind: Literal["bad-input", "missing-prerequisite", "internal"], what: str, hint: str = ""
-) -> JobError:
-    # A message may quote bytes that no JSON can hold.
-    clean = [text.encode(errors="replace").decode() for text in (what, hint)]
-    return JobError(kind=kind, what=clean[0], hint=clean[1])
+        return JobError.of(error)

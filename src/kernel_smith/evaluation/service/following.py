@@ -47,7 +47,6 @@ class Following:
         self._lock = threading.Lock()
         self._listeners: dict[str, set[Listener]] = {}
         self._followed: set[str] = set()
-        self._seen: dict[str, int] = {}
         self.closed = False
 
     @contextlib.contextmanager
@@ -69,27 +68,30 @@ class Following:
 
     def newest(self, client: str) -> int:
         """The number of the client's last change."""
-        while self._next_changes(client, 0.0):
-            pass
-        return self._seen.get(client, 0)
+        return self._book.last_change(client)
 
     def _follow(self, client: str) -> None:
+        seen: int | None = None
         while self._wanted(client):
             try:
-                self._next_changes(client, _LONGEST_BLOCK_SECONDS)
+                seen = self._next_changes(client, seen)
             except Exception:
                 # A book that fails tells the coroutines themselves, when they look into it.
                 self._wake(client, None)
                 time.sleep(_LONGEST_BLOCK_SECONDS)
 
-    def _next_changes(self, client: str, timeout: float) -> bool:
-        changes = self._book.changes(client, self._seen.get(client, 0), timeout)
+    def _next_changes(self, client: str, seen: int | None) -> int:
+        """Wait for changes after the last one that was seen; the number of the newest."""
+        if seen is None:
+            # Jobs may have changed since somebody began to listen: let all look once more.
+            seen = self._book.last_change(client)
+            self._wake(client, None)
+            return seen
+        changes = self._book.changes(client, seen, _LONGEST_BLOCK_SECONDS)
         if not changes:
-            return False
-        with self._lock:
-            self._seen[client] = max(self._seen.get(client, 0), changes[-1][0])
+            return seen
         self._wake(client, {job.id for _, job in changes})
-        return True
+        return changes[-1][0]
 
     def _wanted(self, client: str) -> bool:
         with self._lock:

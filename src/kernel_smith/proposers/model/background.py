@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from kernel_smith.proposers.model.failures import Stopped
@@ -33,18 +33,24 @@ class Background:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result. Raises `Stopped` once this is closed."""
-        # Under the lock: what is submitted to a loop that has just been closed would never end.
-        with self._lock:
-            if self._closed:
-                work.close()
-                raise _stopped()
-            future = asyncio.run_coroutine_threadsafe(work, self._started())
+        future = self.submit(work)
         try:
             return future.result()
         except CancelledError:
             raise _stopped() from None
         finally:
             future.cancel()  # the calling thread was interrupted: nobody waits for the answer
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """The coroutine's result to come. It is cancelled when this is closed."""
+        # Under the lock: what is submitted to a loop that has just been closed would never end.
+        with self._lock:
+            if not self._closed:
+                return asyncio.run_coroutine_threadsafe(work, self._started())
+        work.close()
+        future: Future[T] = Future()
+        future.set_exception(_stopped())
+        return future
 
     def close(self) -> None:
         """Cancel what is under way and end the thread."""

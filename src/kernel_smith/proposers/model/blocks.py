@@ -67,7 +67,8 @@ def find_blocks(text: str) -> tuple[list[Block], str]:
 
 def _code(lines: list[str]) -> str:
     """A block inside a list is indented as a whole."""
-    return textwrap.dedent("\n".join(lines) + "\n")
+    code = "\n".join(lines) + "\n"
+    return textwrap.dedent(code) if code[0].isspace() else code
 
 
 def _closes(match: re.Match[str], fence: str) -> bool:

@@ -1,4 +1,4 @@
-"""Asking one model from many threads: pace, caps, retries, and one deadline over all of it."""
+"""Asking one model many things at once: pace, caps, retries, and one deadline over all of it."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ class Answer:
 
 
 class Client:
-    """One model. Threads share it; `background` and `ledger` may be shared by several models."""
+    """One model. `background` and `ledger` may be shared by several models."""
 
     def __init__(self, model: Model, background: Background, ledger: Ledger) -> None:
         self.model = model
-        self._background = background
+        self.background = background
         self._ledger = ledger
         self._pace = Pace(model.requests_per_minute, model.tokens_per_minute)
         self._jitter = random.Random()
         self._http: aiohttp.ClientSession | None = None
 
-    def ask(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
-        """The model's answer; what it cost is added to `bill`. Raises `ModelError`."""
-        return self._background.run(self._ask(messages, bill))
+    async def ask(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
+        """The model's answer; what it cost is added to `bill`. Raises `ModelError`.
 
-    async def _ask(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
+        Runs on the background's loop, as all coroutines here do.
+        """
         last: ModelError | None = None
         end = asyncio.get_running_loop().time() + self.model.deadline_seconds
         try:
@@ -96,7 +96,7 @@ class Client:
     async def _attempt(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
         if self._http is None:
             self._http = open_http(self.model)
-            self._background.finally_run(self._http.close)
+            self.background.finally_run(self._http.close)
         most = most_tokens(messages)
         slot = await self._pace.enter(most + self.model.max_tokens)
         reserved = self._ledger.reserve(self.model, most)

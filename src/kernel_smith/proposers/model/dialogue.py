@@ -20,14 +20,16 @@ class Outcome:
     asked_again: bool
 
 
-def converse(client: Client, prompts: Prompts, messages: tuple[Message, ...], base: str) -> Outcome:
+async def converse(
+    client: Client, prompts: Prompts, messages: tuple[Message, ...], base: str
+) -> Outcome:
     """A program that changes `base`. A `ModelError` carries the conversation as far as it went."""
     first = messages
     bill = Bill()
     response = ""
     try:
         while True:
-            answer = client.ask(messages, bill)
+            answer = await client.ask(messages, bill)
             response = answer.full
             if answer.truncated:
                 raise _truncated(client)

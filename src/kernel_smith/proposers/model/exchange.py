@@ -16,6 +16,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pydantic_core import to_json
+
 from kernel_smith.loopback import is_loopback
 from kernel_smith.proposers.model import failures
 from kernel_smith.proposers.model.config import Model
@@ -80,12 +82,13 @@ async def exchange(
     import aiohttp
 
     key = model.api_key()
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = {"Content-Type": "application/json"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     url = f"{model.base_url}/chat/completions"
+    body = to_json(request_body(model, messages))
     try:
-        async with http.post(
-            url, json=request_body(model, messages), headers=headers, allow_redirects=False
-        ) as response:
+        async with http.post(url, data=body, headers=headers, allow_redirects=False) as response:
             if response.status != 200:
                 received.charged = False
                 said = await _start_of(response.content.iter_any())
@@ -125,7 +128,8 @@ async def _read(response: aiohttp.ClientResponse, received: Received, model: Mod
             *lines, rest = rest.split(b"\n")
             _take_lines(lines, received)
         if received.done:
-            await _drain(chunks)
+            if not response.content.at_eof():
+                await _drain(chunks)
             return
     if streamed:
         received.take_line(rest)

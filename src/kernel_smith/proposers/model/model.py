@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 from kernel_smith.errors import BadInput
@@ -60,16 +61,28 @@ class ModelProposer:
 
     def propose(self, request: Request) -> Proposal:
         """A near miss mended, if one is waiting; else a change of the parent."""
+        return self._background.run(self._propose(request))
+
+    def start(self, request: Request) -> Future[Proposal]:
+        """The same without a thread that waits for it."""
+        return self._background.submit(self._propose(request))
+
+    async def _propose(self, request: Request) -> Proposal:
         parent = request.parent.candidate
         missed = self._waiting.take(request.task, parent.backend, parent.content_hash)
-        return self._change(request) if missed is None else self._repair(missed, request.seed)
+        if missed is None:
+            return await self._change(request)
+        return await self._repair(missed, request.seed)
 
     def begin(self, beginning: Beginning) -> Proposal:
         """A first program, from the reference alone; or a near miss of one, mended."""
+        return self._background.run(self._begin(beginning))
+
+    async def _begin(self, beginning: Beginning) -> Proposal:
         missed = self._waiting.take(beginning.task, beginning.backend, None)
         if missed is not None:
-            return self._repair(missed, beginning.seed)
-        outcome = self._ask(self._prompts.begin(beginning), "", beginning.seed)
+            return await self._repair(missed, beginning.seed)
+        outcome = await self._ask(self._prompts.begin(beginning), "", beginning.seed)
         nothing = Candidate(backend=beginning.backend, source="", name=_FIRST_NAME)
         return self._proposal(outcome, nothing, (), {})
 
@@ -81,26 +94,26 @@ class ModelProposer:
         """Give up what is under way, and close connections."""
         self._background.close()
 
-    def _change(self, request: Request) -> Proposal:
+    async def _change(self, request: Request) -> Proposal:
         prompt = self._prompts.build(request)
         parent = request.parent.candidate
         shown = (elite.candidate.content_hash for elite in prompt.exemplars)
-        outcome = self._ask(prompt.messages, parent.source, request.seed)
+        outcome = await self._ask(prompt.messages, parent.source, request.seed)
         return self._proposal(outcome, parent, (parent.content_hash, *shown), {})
 
-    def _repair(self, missed: NearMiss, seed: int) -> Proposal:
+    async def _repair(self, missed: NearMiss, seed: int) -> Proposal:
         failed = missed.proposal
         assert failed.conversation is not None
         messages = follow_up(self._prompts, failed, missed.evaluation)
         preferred = failed.conversation.model
-        outcome = self._ask(messages, failed.candidate.source, seed, preferred)
+        outcome = await self._ask(messages, failed.candidate.source, seed, preferred)
         details = {
             "repairs": failed.candidate.content_hash,
             "repair_depth": depth(failed) + 1,
         }
         return self._proposal(outcome, failed.candidate, failed.parents, details)
 
-    def _ask(
+    async def _ask(
         self,
         messages: tuple[Message, ...],
         base: str,
@@ -111,7 +124,7 @@ class ModelProposer:
         while True:
             client = self._pick(chance, preferred)
             try:
-                return converse(client, self._prompts, messages, base)
+                return await converse(client, self._prompts, messages, base)
             except ModelError as error:
                 if not error.lasting:
                     raise

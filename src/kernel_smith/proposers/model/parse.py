@@ -123,6 +123,9 @@ def _returns(source: str) -> bool:
 
 
 def _imported_files(program: Block, blocks: list[Block]) -> str:
+    others = {block.file for block in blocks if block.file and block is not program}
+    if not others:
+        return ""
     tree = _tree(program.code)
     assert isinstance(tree, ast.Module)
     modules: set[str] = set()
@@ -131,7 +134,6 @@ def _imported_files(program: Block, blocks: list[Block]) -> str:
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             modules.add(node.module or "")
-    others = {block.file for block in blocks if block.file and block is not program}
     return ", ".join(sorted(modules & others))
 
 

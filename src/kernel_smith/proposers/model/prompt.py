@@ -7,7 +7,6 @@ that is too long loses the least important parts: other programs, then failures,
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -63,7 +62,7 @@ class Prompts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._templates = Templates(settings.templates)
-        self._stable: dict[tuple[str, ...], str] = {}
+        self._stable: dict[tuple[int, str, str], tuple[Task, str]] = {}
 
     def begin(self, beginning: Beginning) -> tuple[Message, ...]:
         """The messages that ask for a first program."""
@@ -114,10 +113,11 @@ class Prompts:
 
     def _system(self, task: Task, backend: str, hardware: str) -> str:
         """The same over a run, so it is put together once."""
-        key = (task.content_hash, backend, hardware)
+        # The task is kept beside its text, so that no other can get the same identity.
+        key = (id(task), backend, hardware)
         if key not in self._stable:
-            self._stable[key] = self._fill_system(task, backend, hardware)
-        return self._stable[key]
+            self._stable[key] = (task, self._fill_system(task, backend, hardware))
+        return self._stable[key][1]
 
     def _fill_system(self, task: Task, backend: str, hardware: str) -> str:
         return self._templates.fill(
@@ -181,8 +181,9 @@ def told(evaluation: Evaluation, *, log: bool = True) -> str:
 
 def fenced(text: str, tag: str = "python") -> str:
     """A code block whose fence is longer than any in the text."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "```"
+    while fence in text:
+        fence += "`"
     return f"{fence}{tag}\n{text.rstrip()}\n{fence}"
 
 

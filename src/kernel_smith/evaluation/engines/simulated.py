@@ -1,0 +1,221 @@
+"""Devices that are not there: each evaluation holds one for a while, and its result is made up.
+
+For finding out what a service or a run can keep busy. All devices share one thread, which sleeps
+until the next of them is free, so ten thousand cost hardly more than one. How long a candidate
+takes and how it ends follow from its hash; the record says that nothing was measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import itertools
+import math
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Self
+
+from kernel_smith.errors import BadInput, InternalError
+from kernel_smith.records import (
+    MEANINGS,
+    Accuracy,
+    BaselineSpeedup,
+    BaselineTiming,
+    Candidate,
+    Distribution,
+    Environment,
+    Evaluation,
+    Interval,
+    Options,
+    Reason,
+    Stage,
+    Task,
+    Timing,
+    WorkloadTiming,
+)
+
+NOTE = "simulated: nothing was compiled, run or measured"
+
+_ENVIRONMENT = Environment(
+    **dict.fromkeys(("machine", "processor", "kernel", "python", "torch", "compiler"), "simulated"),
+    kernel_smith=version("kernel-smith"),
+)
+_SECONDS = Distribution(p50=1e-6, p99=1e-6)
+_ACCURACY = Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1e-5)
+_SHARE_THAT_FAILS = 0.3
+_FAILURES = (
+    Reason.COMPILER_REJECTED,
+    Reason.EXCEPTION,
+    Reason.CRASHED,
+    Reason.WRONG_VALUES,
+    Reason.DECOY_KERNEL,
+)
+
+
+@dataclass(eq=False)
+class _Job:
+    task: Task
+    candidate: Candidate
+    future: Future[Evaluation] = field(default_factory=Future)
+
+
+class SimulatedEngine:
+    """`with SimulatedEngine(1000) as engine: future = engine.submit(task, candidate)`.
+
+    An evaluation takes half of `seconds` to one and a half times that, `seconds` on average.
+    """
+
+    def __init__(self, devices: int, seconds: float = 0.5) -> None:
+        if devices < 1 or not math.isfinite(seconds) or seconds < 0:
+            raise BadInput(
+                f"{devices} simulated devices that take {seconds} s cannot be had",
+                hint="ask for one device or more, and for 0 seconds or more",
+            )
+        self._devices = devices
+        self._seconds = seconds
+        self._waiting: deque[_Job] = deque()
+        self._begun: list[tuple[float, int, _Job]] = []  # a heap: who ends first
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="simulated devices", daemon=True)
+        self._thread.start()
+
+    def submit(
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        /,
+        *,
+        beside: Candidate | None = None,
+    ) -> Future[Evaluation]:
+        """The evaluation, in the future. Cancelling works until a device has begun with it."""
+        job = _Job(task, candidate)
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the engine is closed")
+            self._waiting.append(job)
+            self._begin()
+        return job.future
+
+    def capacity(self) -> int:
+        return self._devices
+
+    def health(self) -> dict[str, Any]:
+        with self._changed:
+            return {
+                "ready": not self._closed,
+                "lanes": self._devices,
+                "waiting": len(self._waiting),
+                "busy": len(self._begun),
+            }
+
+    def close(self) -> None:
+        """Finish what was begun; what still waits is cancelled."""
+        self._end(hurry=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Whoever leaves in a hurry need not wait for answers that nobody will read.
+        self._end(hurry=error is not None)
+
+    def _end(self, hurry: bool) -> None:
+        with self._changed:
+            self._closed = True
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            abandoned = [job for _, _, job in self._begun] if hurry else []
+            if hurry:
+                self._begun.clear()
+            self._changed.notify()
+        for job in waiting:
+            job.future.cancel()
+        for job in abandoned:
+            job.future.set_exception(InternalError("the evaluation was abandoned"))
+        self._thread.join()
+
+    def _begin(self) -> None:
+        """Put what waits on devices that are free; the caller holds the lock."""
+        while self._waiting and len(self._begun) < self._devices:
+            job = self._waiting.popleft()
+            if job.future.set_running_or_notify_cancel():
+                end = time.monotonic() + self._seconds * (0.5 + _draw("seconds", job.candidate))
+                heapq.heappush(self._begun, (end, next(self._numbers), job))
+                if self._begun[0][2] is job:
+                    self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._is_due():
+                    if self._closed and not self._begun:
+                        return
+                    self._changed.wait(
+                        self._begun[0][0] - time.monotonic() if self._begun else None
+                    )
+                ended = []
+                while self._is_due():
+                    ended.append(heapq.heappop(self._begun)[2])
+                self._begin()
+            for job in ended:
+                job.future.set_result(_simulated(job.task, job.candidate))
+
+    def _is_due(self) -> bool:
+        return bool(self._begun) and self._begun[0][0] <= time.monotonic()
+
+
+def _draw(what: str, candidate: Candidate) -> float:
+    """A number from 0 up to 1 that is always the same for this candidate."""
+    digest = hashlib.sha256(f"{what} {candidate.content_hash}".encode()).digest()
+    return int.from_bytes(digest[:4]) / 2**32
+
+
+def _simulated(task: Task, candidate: Candidate) -> Evaluation:
+    common: dict[str, Any] = {
+        "task": task.name,
+        "task_hash": task.content_hash,
+        "candidate_hash": candidate.content_hash,
+        "backend": candidate.backend,
+        "message": NOTE,
+        "notes": (NOTE,),
+        "environment": _ENVIRONMENT,
+        "created_at": datetime.now(UTC),
+    }
+    luck = _draw("verdict", candidate)
+    if luck < _SHARE_THAT_FAILS:
+        reason = _FAILURES[int(luck / _SHARE_THAT_FAILS * len(_FAILURES))]
+        return Evaluation(stage=MEANINGS[reason].stage, reason=reason, **common)
+    timing = _timing(task, 0.5 + 2 * luck)
+    return Evaluation(stage=Stage.OK, timing=timing, accuracy=_ACCURACY, **common)
+
+
+def _timing(task: Task, value: float) -> Timing:
+    speedup = Interval(value=value, low=value * 0.99, high=value * 1.01)
+    baseline = BaselineTiming(baseline="eager", speedup=speedup, seconds=_SECONDS)
+    workloads = tuple(
+        WorkloadTiming(
+            workload=workload.name,
+            weight=workload.weight,
+            candidate=_SECONDS,
+            baselines=(baseline,),
+            rounds=1,
+            calls=1,
+        )
+        for workload in task.workloads
+    )
+    overall = BaselineSpeedup(baseline="eager", speedup=speedup)
+    return Timing(speedups=(overall,), workloads=workloads, cores=())
