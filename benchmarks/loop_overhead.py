@@ -249,7 +249,7 @@ def run_openevolve(python: Path, url: str, iterations: int, workers: int) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--iterations", type=int, nargs="+", default=[100, 1000, 10000])
-    parser.add_argument("--busy-evaluations", type=int, default=60)
+    parser.add_argument("--busy-evaluations", type=int, default=120)
     parser.add_argument("--openevolve", action="store_true", help="measure OpenEvolve, too")
     parser.add_argument("--openevolve-python", type=Path, default=Path("python3"))
     parser.add_argument("--openevolve-iterations", type=int, nargs="+", default=[100, 1000])

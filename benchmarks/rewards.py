@@ -22,9 +22,11 @@ from common import describe_machine, progress
 from kernel_smith.evaluation.engines import open_engine
 from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.evaluation.rewards import rewards
-from kernel_smith.records import Candidate, Interval, RewardPair, Task
+from kernel_smith.records import Candidate, Interval, Options, RewardPair, Sampling, Task
 from kernel_smith.tasks import find_task
 
+# A trainer needs many rewards soon, rather than few that are exact.
+OPTIONS = Options(sampling=Sampling(target=0.02, max_seconds=1.0))
 TASKS = ("row_softmax", "layer_norm", "gelu_tanh", "column_sum")
 
 
@@ -39,7 +41,7 @@ def children_of(parent: Candidate, count: int) -> list[Candidate]:
 def quotient(engine: Engine, task: Task, parent: Candidate, child: Candidate) -> float | None:
     speedups: list[Interval] = []
     for candidate in (parent, child):
-        timing = engine.submit(task, candidate).result().timing
+        timing = engine.submit(task, candidate, OPTIONS).result().timing
         if timing is None:
             return None
         speedups.append(timing.speedup)
@@ -69,10 +71,10 @@ def measure(engine: Engine, tasks: list[Task], backend: str, count: int) -> dict
     ]
     progress("making the tasks ready")
     for task, parent in zip(tasks, parents, strict=True):
-        engine.submit(task, parent).result()
+        engine.submit(task, parent, OPTIONS).result()
     progress(f"{len(steps)} steps, side by side")
     begin = time.perf_counter()
-    given = rewards(engine, tasks, steps)
+    given = rewards(engine, tasks, steps, options=OPTIONS)
     seconds = time.perf_counter() - begin
     quotients = []
     for task, parent, children in zip(tasks, parents, families, strict=True):

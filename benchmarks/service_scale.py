@@ -42,7 +42,8 @@ from kernel_smith.records import Candidate, JobRequest, Task
 
 RESULT = Path(__file__).parent / "results" / "service_scale.json"
 BATCH = 256
-READERS = 8  # of a client, at once
+READERS = 2
+READ_AT_ONCE = 64
 TOKEN = "SERVICE_SCALE_TOKEN"
 LINES_OF_PROFILE = 25
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -154,10 +155,12 @@ class Client:
 
     async def read_answers(self) -> None:
         while True:
-            job = await self._to_read.get()
-            response = await self._http.get(f"/v1/jobs/{job}")
+            ids = [await self._to_read.get()]
+            while not self._to_read.empty() and len(ids) < READ_AT_ONCE:
+                ids.append(self._to_read.get_nowait())
+            response = await self._http.post("/v1/jobs/read", json={"ids": ids})
             response.raise_for_status()
-            self.read += 1
+            self.read += len(response.json()["jobs"])
 
 
 async def ask(chosen: argparse.Namespace) -> dict[str, Any]:

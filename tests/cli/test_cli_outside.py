@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from kernel_smith.cli.evolution_view import _Panel, curve
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run, fold
 from kernel_smith.evolution.state import RunState
@@ -40,7 +41,7 @@ from kernel_smith.records import (
 )
 from kernel_smith.store import Store
 from kernel_smith.tasks import find_task
-from kernel_smith.testing.trivial import TrivialEngine, made_up
+from kernel_smith.testing.trivial import TrivialEngine
 
 Cli = Callable[..., Any]
 Start = Callable[..., "subprocess.Popen[str]"]

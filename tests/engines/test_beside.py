@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import Candidate, Options, Reason, Stage, Task
-from kernel_smith.testing.trivial import made_up
 
 CRASHES_WHEN_TIMED = """
 import ctypes

@@ -9,7 +9,8 @@ import pytest
 
 from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.engines.base import Engine
-from kernel_smith.evaluation.engines.simulated import NOTE, SimulatedEngine
+from kernel_smith.evaluation.engines.made_up import NOTE
+from kernel_smith.evaluation.engines.simulated import SimulatedEngine
 from kernel_smith.records import Candidate, Evaluation, Task, Workload
 
 PATIENCE = 60.0

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from number_programs import Nudger, program, speed_of
 
+from kernel_smith.evaluation.engines.made_up import made_up
+from kernel_smith.evolution.contenders import measure_again
 from kernel_smith.evolution.loop import Loop, Opener
 from kernel_smith.evolution.run import Run, fold
 from kernel_smith.evolution.state import RunState
@@ -17,15 +19,16 @@ from kernel_smith.records import (
     Beginning,
     Budget,
     Candidate,
+    Elite,
     Evaluation,
     Event,
     Proposal,
     Reason,
+    Remeasured,
     Request,
     RunConfig,
     RunStarted,
     StepDropped,
-    StepEvaluated,
     StepProposed,
     Task,
 )
@@ -188,10 +191,33 @@ def test_runs_stop_for_the_reason_they_were_given(
 
 
 def test_a_new_best_is_measured_again_beside_the_old_one(task: Task, config: RunConfig) -> None:
-    engine = TrivialEngine(speed_of)
-    run = Recorded(task, config, engine)
+    class Noting(TrivialEngine):
+        def submit(self, *asked: Any, **more: Any) -> Future[Evaluation]:
+            if more.get("beside") is not None:
+                pairs.append((speed_of(asked[1]), speed_of(more["beside"])))
+            return super().submit(*asked, **more)
+
+    pairs: list[tuple[float, float]] = []
+    run = Recorded(task, config, Noting(speed_of))
     run.loop.run(opener())
-    assert len(engine.evaluated) > len(run.of(StepEvaluated))
+    assert pairs
+    assert all(contender > champion for contender, champion in pairs)
+    assert len(run.of(Remeasured)) >= len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("gain", "measured"), [(1.5, ["contender"]), (1.005, ["contender", "champion"])]
+)
+def test_the_old_best_is_measured_again_unless_the_new_one_is_faster_beyond_doubt(
+    task: Task, config: RunConfig, gain: float, measured: list[str]
+) -> None:
+    names = {program(1.0).content_hash: "champion", program(gain).content_hash: "contender"}
+    champion = Elite(candidate=program(1.0), evaluation=made_up(task, program(1.0), 1.0))
+    engine = TrivialEngine(speed_of)
+    state = Recorded(task, config, engine).state
+    again = list(measure_again(state, engine, program(gain), champion))
+    assert [names[candidate] for candidate in engine.evaluated] == measured
+    assert [names[event.candidate] for event in again] == measured
 
 
 def test_an_interrupted_run_ends_cleanly(task: Task, config: RunConfig) -> None:
@@ -323,8 +349,8 @@ def test_of_programs_that_compile_to_the_same_one_is_kept(task: Task, config: Ru
     class Compiling(TrivialEngine):
         """Whatever is slower than 1.2 compiles to the same."""
 
-        def submit(self, *asked: Any) -> Future[Evaluation]:
-            made, speed = super().submit(*asked), speed_of(asked[1])
+        def submit(self, *asked: Any, **more: Any) -> Future[Evaluation]:
+            made, speed = super().submit(*asked, **more), speed_of(asked[1])
             binary = "slow" if speed < 1.2 else str(speed)
             done: Future[Evaluation] = Future()
             done.set_result(made.result().model_copy(update={"binary": binary}))

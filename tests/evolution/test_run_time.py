@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
     Candidate,
@@ -16,7 +17,6 @@ from kernel_smith.records import (
     StepProposed,
     Task,
 )
-from kernel_smith.testing.trivial import made_up
 
 
 def at(second: int) -> datetime:

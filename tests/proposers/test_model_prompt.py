@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evaluation.screen import screen
 from kernel_smith.proposers.model import Model, Settings
 from kernel_smith.proposers.model.blocks import find_blocks
@@ -23,7 +24,6 @@ from kernel_smith.records import (
     Task,
     Workload,
 )
-from kernel_smith.testing.trivial import made_up
 
 TASK = Task(
     name="shifted_relu",

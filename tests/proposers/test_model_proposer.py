@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.proposers.model import Model, ModelProposer, Settings, failures
 from kernel_smith.proposers.model.repair import is_near_miss
@@ -26,7 +27,6 @@ from kernel_smith.records import (
     Usage,
 )
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
-from kernel_smith.testing.trivial import made_up
 
 TASK = Task(name="shifted_relu", source="class Model: ...")
 PARENT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_smith.evaluation.engines.made_up import made_up, made_up_beside
 from kernel_smith.records import (
     Beside,
     Candidate,
@@ -18,7 +19,6 @@ from kernel_smith.records import (
     Task,
     reward_of,
 )
-from kernel_smith.testing.trivial import made_up, made_up_beside
 
 TASK = Task(name="t", source="class Model: pass")
 CHILD, PARENT = Candidate(source="child"), Candidate(source="parent")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import Candidate, Evaluation, Task
 from kernel_smith.records.job import JobRequest
-from kernel_smith.testing.trivial import made_up
 
 TASK = Task(name="sample", source="class Model: ...", path="/tasks/sample.py")
 OTHER_TASK = Task(name="other", source="class Model: ...")

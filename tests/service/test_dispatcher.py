@@ -16,13 +16,14 @@ from job_samples import OTHER_TASK, TASK, evaluation, request
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
 from kernel_smith.evaluation.engines.base import Evaluator
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evaluation.service import dispatcher as module
 from kernel_smith.evaluation.service.book import JobBook
 from kernel_smith.evaluation.service.dispatcher import Dispatcher
 from kernel_smith.records import Candidate, Evaluation, Options, Task
 from kernel_smith.records.job import Job, JobState
 from kernel_smith.store.faults import StoreError
-from kernel_smith.testing.trivial import TrivialEngine, made_up
+from kernel_smith.testing.trivial import TrivialEngine
 
 LONG = 60.0  # seconds; nothing here takes that long
 

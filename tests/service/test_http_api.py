@@ -14,9 +14,10 @@ import pytest
 from serving import Served, body, http_client, serving, until
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evaluation.service.book import BookLimits
-from kernel_smith.records import Candidate, Evaluation, Job, Options, Task
-from kernel_smith.testing.trivial import TrivialEngine, made_up
+from kernel_smith.records import Candidate, Evaluation, Job, Options, Reason, Task
+from kernel_smith.testing.trivial import TrivialEngine
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,26 @@ def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         _problem(full, 429)
         assert 1 <= int(full.headers["Retry-After"]) <= 60
         assert served.http.post("/v1/jobs", json=body(0)).status_code in (200, 202)
+
+
+def test_several_jobs_are_read_at_once_as_each_alone(tmp_path: Path) -> None:
+    engine = TrivialEngine(lambda c: 2.0 if "1" in c.source else Reason.WRONG_VALUES)
+    with serving(tmp_path, engine) as served:
+        ids = [served.http.post("/v1/jobs", json=body(n)).json()["id"] for n in (1, 2)]
+        alone = [served.http.get(f"/v1/jobs/{job}", params={"wait": 20}).json() for job in ids]
+        wanted = {"ids": [ids[1], "nobody's", ids[0]]}
+        found = served.http.post("/v1/jobs/read", json=wanted).json()["jobs"]
+    assert found == [alone[1], None, alone[0]]
+    assert found[2]["evaluation"]["stage"] == "ok"
+
+
+def test_what_waits_runs_or_failed_is_read_as_well(tmp_path: Path) -> None:
+    with serving(tmp_path, capacity=0) as served:
+        ids = [served.http.post("/v1/jobs", json=body(n)).json()["id"] for n in (1, 2)]
+        served.http.delete(f"/v1/jobs/{ids[1]}")
+        found = served.http.post("/v1/jobs/read", json={"ids": ids}).json()["jobs"]
+    assert [job["state"] for job in found] == ["waiting", "cancelled"]
+    assert [job["evaluation"] for job in found] == [None, None]
 
 
 def test_waiting_ends_when_the_job_does(tmp_path: Path) -> None:
@@ -373,6 +394,7 @@ def test_the_description_covers_every_route_and_its_references_exist(refusing: S
         "/v1/jobs",
         "/v1/jobs/batch",
         "/v1/jobs/{job}",
+        "/v1/jobs/read",
         "/v1/rewards",
         "/v1/events",
         "/v1/capacity",

@@ -19,6 +19,7 @@ import pytest
 from job_samples import OTHER_TASK, TASK, Clock, evaluation, request
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evaluation.service.book import (
     BookLimits,
     JobBook,
@@ -30,7 +31,6 @@ from kernel_smith.evaluation.service.book_turns import OVERTAKING
 from kernel_smith.records import Reason
 from kernel_smith.records.job import Job, JobError, JobState
 from kernel_smith.store.faults import StoreError
-from kernel_smith.testing.trivial import made_up
 
 BROKEN = JobError(kind="internal", what="it broke")
 

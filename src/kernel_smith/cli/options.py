@@ -7,5 +7,9 @@ from typing import Annotated
 import typer
 
 EngineAddress = Annotated[
-    str | None, typer.Option(metavar="URL", help="A service that evaluates; default: here.")
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Who evaluates: a service (http://HOST:PORT) or a Ray cluster (ray); default: here.",
+    ),
 ]

@@ -53,6 +53,14 @@ def serve(
         Path | None,
         typer.Option(metavar="FILE", help="Serve only the clients of this file."),
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TASK",
+            help="Evaluate only this: a task file, a built-in task's name, or a built-in suite "
+            "(cpu or gpu). May be repeated. Default: whatever clients send.",
+        ),
+    ] = None,
     max_waiting: Annotated[
         int, typer.Option(min=1, help="Jobs that may wait, of all clients together.")
     ] = 10_000,
@@ -71,7 +79,9 @@ def serve(
 
     need_web_packages()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    given_back = _serve(host, port, store, lanes, engine, tokens, max_waiting, drain_seconds)
+    given_back = _serve(
+        host, port, store, lanes, engine, tokens, _allowed(task), max_waiting, drain_seconds
+    )
     if given_back:
         errors.print(f"{given_back} evaluations were not finished; they begin anew next time")
 
@@ -83,6 +93,7 @@ def _serve(
     lanes: int,
     address: str | None,
     tokens: Path | None,
+    tasks: frozenset[str] | None,
     max_waiting: int,
     drain_seconds: float,
 ) -> int:
@@ -109,6 +120,7 @@ def _serve(
                 host=host,
                 port=port,
                 tokens=clients,
+                tasks=tasks,
                 drain_seconds=drain_seconds,
             )
             console.print(f"serving on {service.url}, jobs are kept in {store}", markup=False)
@@ -119,6 +131,16 @@ def _serve(
     except _Unfinished:
         pass
     return given_back
+
+
+def _allowed(names: list[str] | None) -> frozenset[str] | None:
+    """The content hashes of these tasks."""
+    if not names:
+        return None
+    from kernel_smith.tasks import SUITES, builtin_tasks, find_task
+
+    found = [builtin_tasks(name) if name in SUITES else [find_task(name)] for name in names]
+    return frozenset(task.content_hash for tasks in found for task in tasks)
 
 
 def _first_question(url: str, needs_token: bool) -> str:

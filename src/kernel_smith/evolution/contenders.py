@@ -13,18 +13,32 @@ from kernel_smith.records import Candidate, Elite, Evaluation, Remeasured
 def measure_again(
     state: RunState, engine: Evaluator, contender: Candidate, champion: Elite
 ) -> Iterator[Remeasured]:
-    """What counts is what the contender shows now; where it may be luck alone, the old best is
-    measured, too. The events are to be applied as they come."""
-    known = state.evaluated[contender.content_hash]
-    timing, old = known.evaluation.timing, champion.evaluation.timing
-    clear = timing is not None and old is not None and timing.speedup.low > old.speedup.high
-    for candidate in (contender,) if clear else (contender, champion.candidate):
-        evaluation = engine.submit(state.task, candidate, state.config.options).result()
-        chosen_for_luck = candidate is contender
-        if evaluation.ok and (chosen_for_luck or says_more(evaluation, champion.evaluation)):
-            yield Remeasured(
-                candidate=candidate.content_hash, evaluation=evaluation, at=datetime.now(UTC)
-            )
+    """What counts is what the contender shows now, side by side with the old best.
+
+    Unless it is faster there beyond doubt, and by its own figures as well, the old best is measured
+    again, too. The events are to be applied as they come.
+    """
+    options = state.config.options
+    shown = engine.submit(state.task, contender, options, beside=champion.candidate).result()
+    if shown.ok:
+        yield _remeasured(contender, shown)
+    if _is_clear(shown, champion.evaluation):
+        return
+    evaluation = engine.submit(state.task, champion.candidate, options).result()
+    if evaluation.ok and says_more(evaluation, champion.evaluation):
+        yield _remeasured(champion.candidate, evaluation)
+
+
+def _remeasured(candidate: Candidate, evaluation: Evaluation) -> Remeasured:
+    at = datetime.now(UTC)
+    return Remeasured(candidate=candidate.content_hash, evaluation=evaluation, at=at)
+
+
+def _is_clear(shown: Evaluation, old: Evaluation) -> bool:
+    gain = shown.beside.gain if shown.beside is not None else None
+    if gain is None or shown.timing is None or old.timing is None:
+        return False
+    return gain.low > 1 and shown.timing.speedup.low > old.timing.speedup.low
 
 
 def says_more(new: Evaluation, old: Evaluation) -> bool:

@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from kernel_smith.errors import UserError
 from kernel_smith.evaluation.engines.base import Evaluator
@@ -27,7 +27,7 @@ from kernel_smith.evolution.budget import reason_to_stop
 from kernel_smith.evolution.contenders import measure_again
 from kernel_smith.evolution.requests import beginning_of, request_for
 from kernel_smith.evolution.state import RunState, Step
-from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer
+from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer, Starter
 from kernel_smith.records import (
     Conversation,
     Elite,
@@ -35,7 +35,6 @@ from kernel_smith.records import (
     Event,
     Migrated,
     Proposal,
-    Request,
     RunEnded,
     Stage,
     StepDropped,
@@ -46,13 +45,6 @@ from kernel_smith.records import (
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
-
-
-@runtime_checkable
-class Starter(Protocol):
-    """A proposer that waits for an answer from elsewhere, and needs no thread meanwhile."""
-
-    def start(self, request: Request) -> Future[Proposal]: ...
 
 
 Opener = tuple[str, Callable[[], Proposal]]

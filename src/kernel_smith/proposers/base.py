@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Protocol, runtime_checkable
 
 from kernel_smith.records import Beginning, Evaluation, Proposal, Request
@@ -32,3 +33,10 @@ class Beginner(Proposer, Protocol):
     """One who can also write the first program, from the reference alone."""
 
     def begin(self, beginning: Beginning) -> Proposal: ...
+
+
+@runtime_checkable
+class Starter(Proposer, Protocol):
+    """One who waits for an answer from elsewhere, and needs no thread meanwhile."""
+
+    def start(self, request: Request) -> Future[Proposal]: ...

@@ -9,90 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
-from typing import Any
 
-from kernel_smith.records import (
-    MEANINGS,
-    Accuracy,
-    BaselineSpeedup,
-    BaselineTiming,
-    Beside,
-    Candidate,
-    Distribution,
-    Environment,
-    Evaluation,
-    Interval,
-    Options,
-    Reason,
-    Stage,
-    Task,
-    Timing,
-    WorkloadTiming,
-)
-
-_ENVIRONMENT = Environment(
-    machine="none",
-    processor="none",
-    kernel="none",
-    python="none",
-    torch="none",
-    compiler="none",
-    kernel_smith="none",
-)
-_SECONDS = Distribution(p50=1e-6, p99=1e-6)
+from kernel_smith.evaluation.engines.made_up import made_up, made_up_beside
+from kernel_smith.records import Candidate, Evaluation, Options, Reason, Task
 
 Judgement = Callable[[Candidate], float | Reason]
 """The speedup of a candidate, or why it has none."""
-
-
-def made_up(
-    task: Task, candidate: Candidate, outcome: float | Reason, *, half_width: float = 0.01
-) -> Evaluation:
-    """A valid evaluation with this outcome."""
-    common: dict[str, Any] = {
-        "task": task.name,
-        "task_hash": task.content_hash,
-        "candidate_hash": candidate.content_hash,
-        "backend": candidate.backend,
-        "environment": _ENVIRONMENT,
-        "created_at": datetime.now(UTC),
-    }
-    if isinstance(outcome, Reason):
-        return Evaluation(stage=MEANINGS[outcome].stage, reason=outcome, **common)
-    speedup = Interval(
-        value=outcome, low=outcome * (1 - half_width), high=outcome * (1 + half_width)
-    )
-    workload = WorkloadTiming(
-        workload=task.workloads[0].name,
-        weight=1.0,
-        candidate=_SECONDS,
-        baselines=(BaselineTiming(baseline="eager", speedup=speedup, seconds=_SECONDS),),
-        rounds=1,
-        calls=1,
-    )
-    timing = Timing(
-        speedups=(BaselineSpeedup(baseline="eager", speedup=speedup),),
-        workloads=(workload,),
-        cores=(0,),
-    )
-    accuracy = Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1e-5)
-    return Evaluation(stage=Stage.OK, timing=timing, accuracy=accuracy, **common)
-
-
-def made_up_beside(evaluation: Evaluation, other: Evaluation) -> Evaluation:
-    """The same, timed beside another candidate whose evaluation would be `other`."""
-    mine, theirs = evaluation.timing, other.timing
-    if mine is None:
-        return evaluation
-    beside = Beside(candidate_hash=other.candidate_hash, reason=other.reason)
-    if theirs is not None:
-        ratio = mine.speedup.value / theirs.speedup.value
-        beside = Beside(
-            candidate_hash=other.candidate_hash,
-            gain=Interval(value=ratio, low=ratio * 0.99, high=ratio * 1.01),
-        )
-    return evaluation.model_copy(update={"beside": beside})
 
 
 class TrivialEngine:

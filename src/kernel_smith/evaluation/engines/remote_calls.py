@@ -24,10 +24,6 @@ _NO_SERVICE = "make sure that the address is that of a kernel-smith service"
 _NOT_NOW = frozenset({429, 502, 503, 504})
 
 
-class UnknownToService(BadInput):
-    """The service has no such job, or it is no such service."""
-
-
 class QueueIsFull(MissingPrerequisite):
     """The service takes no more jobs for now."""
 
@@ -116,7 +112,7 @@ class Calls:
         if status in (401, 403):
             hint = "give the token that `kernel-smith serve tokens add` showed"
         elif status == HTTPStatus.NOT_FOUND:
-            raise UnknownToService(f"{self.url} says: {what}", hint=_NO_SERVICE)
+            raise BadInput(f"{self.url} says: {what}", hint=_NO_SERVICE)
         elif status >= 500:
             raise InternalError(f"the service at {self.url} failed: {what}")
         raise BadInput(f"the service at {self.url} refuses: {what}", hint=hint)

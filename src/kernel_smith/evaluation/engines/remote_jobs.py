@@ -17,20 +17,19 @@ from http import HTTPStatus
 from typing import Any
 
 import httpx
-from pydantic import ValidationError
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite, UserError
 from kernel_smith.evaluation.engines.remote_calls import (
     Calls,
     NotNow,
     QueueIsFull,
-    UnknownToService,
 )
 from kernel_smith.records import Evaluation, Job, JobRequest, JobState
 
 _MOST_SENT = 64
 _MOST_SENT_CHARACTERS = 2 << 20
-_FETCHED_AT_ONCE = 8
+_MOST_FETCHED = 64
+_CANCELLED_AT_ONCE = 8
 _SILENCE_SECONDS = 40.0  # the service says something every ten seconds
 _RECONNECT_SECONDS = 0.5
 _TIMES_ASKED = 3  # when somebody else cancels the job, or the service has lost it
@@ -77,13 +76,16 @@ class RemoteJobs:
         self._unsent: set[Asked] = set()
         self._sending = False
         self._told_meanwhile: dict[str, JobState] = {}
-        self._slots = asyncio.Semaphore(_FETCHED_AT_ONCE)
+        self._due: asyncio.Queue[str] = asyncio.Queue()  # jobs that may have ended
+        self._slots = asyncio.Semaphore(_CANCELLED_AT_ONCE)
         self._lasting: list[asyncio.Task[None]] = []
         self._errands: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._lasting = [loop.create_task(self._send_all()), loop.create_task(self._follow())]
+        self._lasting = [
+            loop.create_task(work) for work in (self._send_all(), self._follow(), self._fetch_all())
+        ]
 
     def add(self, asked: Asked) -> None:
         self._unsent.add(asked)
@@ -165,8 +167,8 @@ class RemoteJobs:
                         await stream.aread()
                         self._calls.check(stream)
                     # What changed before this moment is not told.
-                    for job in list(self._jobs):
-                        self._spawn(self._fetch(job))
+                    for job in self._jobs:
+                        self._due.put_nowait(job)
                     await self._listen(stream)
             except httpx.HTTPError as error:
                 self._give_up_if_too_long(self._calls.unreachable(error))
@@ -189,8 +191,7 @@ class RemoteJobs:
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        for job in list(self._jobs):
-            self._fail(job, error)
+        self._fail_all(list(self._jobs), error)
 
     def _note(self, job: str, state: JobState) -> None:
         if self._sending:
@@ -198,31 +199,40 @@ class RemoteJobs:
         if job not in self._jobs:
             return
         if state.final:
-            self._spawn(self._fetch(job))
+            self._due.put_nowait(job)
         elif state is JobState.RUNNING:
             for asked in self._jobs[job]:
                 asked.begin()
 
     # Fetching
 
-    async def _fetch(self, job: str) -> None:
-        """Ask for a job that may have ended, and hand out its answer."""
-        async with self._slots:
-            if job not in self._jobs:
-                return
-            try:
-                response = await self._calls.ask("GET", f"/v1/jobs/{job}")
-                found = Job.model_validate_json(response.content)
-            except UnknownToService:
-                self._ask_again(job, "was lost by the service")
-                return
-            except ValidationError as error:
-                self._fail(job, _unexpected(error))
-                return
-            except (UserError, InternalError) as error:
-                self._fail(job, error)
-                return
-        self._take(found)
+    async def _fetch_all(self) -> None:
+        """Ask for jobs that may have ended, all that are due at once, and hand out the answers."""
+        while True:
+            due = {await self._due.get()}
+            while not self._due.empty() and len(due) < _MOST_FETCHED:
+                due.add(self._due.get_nowait())
+            wanted = [job for job in due if job in self._jobs]
+            if wanted:
+                await self._fetch(wanted)
+
+    async def _fetch(self, wanted: list[str]) -> None:
+        try:
+            body = json.dumps({"ids": wanted})
+            response = await self._calls.ask("POST", "/v1/jobs/read", body=body)
+            for job, found in zip(wanted, response.json()["jobs"], strict=True):
+                if found is None:
+                    self._ask_again(job, "was lost by the service")
+                else:
+                    self._take(Job.model_validate(found))
+        except (ValueError, KeyError, TypeError) as error:  # what pydantic raises is among them
+            self._fail_all(wanted, _unexpected(error))
+        except (UserError, InternalError) as error:
+            self._fail_all(wanted, error)
+
+    def _fail_all(self, jobs: list[str], error: Exception) -> None:
+        for job in jobs:
+            self._fail(job, error)
 
     def _take(self, found: Job) -> None:
         if found.state is JobState.CANCELLED:

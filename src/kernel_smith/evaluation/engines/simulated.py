@@ -16,38 +16,18 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
 
 from kernel_smith.errors import BadInput, InternalError
-from kernel_smith.records import (
-    MEANINGS,
-    Accuracy,
-    BaselineSpeedup,
-    BaselineTiming,
-    Candidate,
-    Distribution,
-    Environment,
-    Evaluation,
-    Interval,
-    Options,
-    Reason,
-    Stage,
-    Task,
-    Timing,
-    WorkloadTiming,
-)
-
-NOTE = "simulated: nothing was compiled, run or measured"
+from kernel_smith.evaluation.engines.made_up import made_up, made_up_beside
+from kernel_smith.records import Candidate, Environment, Evaluation, Options, Reason, Task
 
 _ENVIRONMENT = Environment(
     **dict.fromkeys(("machine", "processor", "kernel", "python", "torch", "compiler"), "simulated"),
     kernel_smith=version("kernel-smith"),
 )
-_SECONDS = Distribution(p50=1e-6, p99=1e-6)
-_ACCURACY = Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1e-5)
 _SHARE_THAT_FAILS = 0.3
 _FAILURES = (
     Reason.COMPILER_REJECTED,
@@ -62,6 +42,7 @@ _FAILURES = (
 class _Job:
     task: Task
     candidate: Candidate
+    beside: Candidate | None
     future: Future[Evaluation] = field(default_factory=Future)
 
 
@@ -97,7 +78,7 @@ class SimulatedEngine:
         beside: Candidate | None = None,
     ) -> Future[Evaluation]:
         """The evaluation, in the future. Cancelling works until a device has begun with it."""
-        job = _Job(task, candidate)
+        job = _Job(task, candidate, beside)
         with self._changed:
             if self._closed:
                 raise RuntimeError("the engine is closed")
@@ -172,7 +153,7 @@ class SimulatedEngine:
                     ended.append(heapq.heappop(self._begun)[2])
                 self._begin()
             for job in ended:
-                job.future.set_result(_simulated(job.task, job.candidate))
+                job.future.set_result(_evaluation(job))
 
     def _is_due(self) -> bool:
         return bool(self._begun) and self._begun[0][0] <= time.monotonic()
@@ -184,38 +165,16 @@ def _draw(what: str, candidate: Candidate) -> float:
     return int.from_bytes(digest[:4]) / 2**32
 
 
+def _evaluation(job: _Job) -> Evaluation:
+    alone = _simulated(job.task, job.candidate)
+    if job.beside is None:
+        return alone
+    return made_up_beside(alone, _simulated(job.task, job.beside))
+
+
 def _simulated(task: Task, candidate: Candidate) -> Evaluation:
-    common: dict[str, Any] = {
-        "task": task.name,
-        "task_hash": task.content_hash,
-        "candidate_hash": candidate.content_hash,
-        "backend": candidate.backend,
-        "message": NOTE,
-        "notes": (NOTE,),
-        "environment": _ENVIRONMENT,
-        "created_at": datetime.now(UTC),
-    }
     luck = _draw("verdict", candidate)
+    outcome: float | Reason = 0.5 + 2 * luck
     if luck < _SHARE_THAT_FAILS:
-        reason = _FAILURES[int(luck / _SHARE_THAT_FAILS * len(_FAILURES))]
-        return Evaluation(stage=MEANINGS[reason].stage, reason=reason, **common)
-    timing = _timing(task, 0.5 + 2 * luck)
-    return Evaluation(stage=Stage.OK, timing=timing, accuracy=_ACCURACY, **common)
-
-
-def _timing(task: Task, value: float) -> Timing:
-    speedup = Interval(value=value, low=value * 0.99, high=value * 1.01)
-    baseline = BaselineTiming(baseline="eager", speedup=speedup, seconds=_SECONDS)
-    workloads = tuple(
-        WorkloadTiming(
-            workload=workload.name,
-            weight=workload.weight,
-            candidate=_SECONDS,
-            baselines=(baseline,),
-            rounds=1,
-            calls=1,
-        )
-        for workload in task.workloads
-    )
-    overall = BaselineSpeedup(baseline="eager", speedup=speedup)
-    return Timing(speedups=(overall,), workloads=workloads, cores=())
+        outcome = _FAILURES[int(luck / _SHARE_THAT_FAILS * len(_FAILURES))]
+    return made_up(task, candidate, outcome, environment=_ENVIRONMENT)

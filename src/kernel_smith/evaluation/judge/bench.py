@@ -67,8 +67,8 @@ class Bench:
         self._successor: Participant | None = None
         self._has_timed = False
         self.twins = Twins()
-        self.qualified: dict[str, dict[str, float]] = {}
-        """Candidates that passed all gates, for others to be timed beside: seconds per call."""
+        self.qualified: set[str] = set()
+        """Candidates that passed all gates, for others to be timed beside."""
 
     def _pause(self) -> None:
         """Before each use of the device by the reference."""

@@ -27,6 +27,23 @@ class Jobs(BaseModel):
     jobs: list[Job]
 
 
+class FoundJobs(BaseModel):
+    """Several jobs with their evaluations; null where there is none."""
+
+    jobs: list[Job | None]
+
+
+class Capacity(BaseModel):
+    """What the service can take."""
+
+    lanes: int
+    waiting: int
+    running: int
+    accepting: bool
+    max_batch: int
+    max_body: int
+
+
 def body_of(kind: type[BaseModel]) -> dict[str, Any]:
     """What a route with such a body adds to its description."""
     content = {"application/json": {"schema": {"$ref": f"{_PLACE}{kind.__name__}"}}}
@@ -48,6 +65,13 @@ def answers(kind: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, 
     return described
 
 
+def text(media_type: str) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route: text of this kind, or a problem."""
+    described = answers(ProblemText)
+    content = {media_type: {"schema": {"type": "string"}}}
+    return {200: {"description": "Text", "content": content}, **described}
+
+
 def install(app: FastAPI, *bodies: type[BaseModel]) -> None:
     """Let the application describe its bodies, too."""
 
@@ -59,7 +83,7 @@ def install(app: FastAPI, *bodies: type[BaseModel]) -> None:
                 description=app.description,
                 routes=app.routes,
             )
-            kinds: list[type[BaseModel]] = [*bodies, Jobs, ProblemText]
+            kinds: list[type[BaseModel]] = [*bodies, Jobs, FoundJobs, Capacity, ProblemText]
             _, definitions = models_json_schema(
                 [(kind, "validation") for kind in kinds],
                 ref_template=_PLACE + "{model}",

@@ -16,7 +16,7 @@ import kernel_smith
 from kernel_smith.evaluation.service import api_schema, problems, rewards
 from kernel_smith.evaluation.service.admission import Asking, client_of
 from kernel_smith.evaluation.service.auth import TokenFile
-from kernel_smith.evaluation.service.bodies import MAX_BATCH, Batch, read_body
+from kernel_smith.evaluation.service.bodies import MAX_BATCH, Batch, Wanted, read_body
 from kernel_smith.evaluation.service.book import JobBook
 from kernel_smith.evaluation.service.dispatcher import Dispatcher
 from kernel_smith.evaluation.service.following import Following
@@ -42,6 +42,7 @@ def make_app(
     dispatcher: Dispatcher,
     *,
     tokens: TokenFile | None,
+    tasks: frozenset[str] | None = None,
     max_body: int = DEFAULT_MAX_BODY,
 ) -> FastAPI:
     """Its `Parts` are in `app.state.parts`; `draining` there stops the intake."""
@@ -54,13 +55,15 @@ def make_app(
     )
     metrics = Metrics(book)
     dispatcher.on_finished = metrics.finished
-    app.state.parts = Parts(book, dispatcher, tokens, max_body, metrics, Following(book))
+    app.state.parts = Parts(book, dispatcher, tokens, max_body, metrics, Following(book), tasks)
     app.include_router(jobs)
     app.include_router(rewards.router)
     app.include_router(state)
     problems.install(app)
     app.add_middleware(CountRequests, metrics=metrics)
-    api_schema.install(app, JobRequest, Batch, Job, rewards.RewardsRequest, rewards.RewardsAnswer)
+    api_schema.install(
+        app, JobRequest, Batch, Wanted, Job, rewards.RewardsRequest, rewards.RewardsAnswer
+    )
     return app
 
 
@@ -91,6 +94,19 @@ async def submit_many(request: Request, client: Asking, parts: Shared) -> Respon
     batch = await read_body(request, Batch, parts.max_body)
     submitted = await take_in(parts, client, batch.requests)
     return JSONResponse({"jobs": [_brief(job) for job in submitted]}, HTTPStatus.ACCEPTED)
+
+
+@jobs.post(
+    "/jobs/read",
+    openapi_extra=api_schema.body_of(Wanted),
+    responses=api_schema.answers(api_schema.FoundJobs, 200),
+)
+async def read(request: Request, client: Asking, parts: Shared) -> Response:
+    """Several jobs with their evaluations, in the order of their ids; null: there is none."""
+    wanted = await read_body(request, Wanted, parts.max_body)
+    found = await run_in_threadpool(parts.book.whole, client.name, wanted.ids)
+    text = ",".join(job or "null" for job in found)
+    return Response(f'{{"jobs":[{text}]}}', media_type="application/json")
 
 
 @jobs.get("/jobs/{job}", responses=api_schema.answers(Job, 200))
@@ -126,7 +142,7 @@ async def cancel(job: str, client: Asking, parts: Shared) -> Response:
     return _answer(await run_in_threadpool(parts.book.cancel, client.name, job))
 
 
-@jobs.get("/events")
+@jobs.get("/events", responses=api_schema.text("text/event-stream"))
 async def events(
     client: Asking,
     parts: Shared,
@@ -154,18 +170,22 @@ async def _stream(parts: Parts, client: str, after: int) -> AsyncIterator[str]:
                 yield ": nothing new\n\n"
 
 
-@jobs.get("/capacity", dependencies=[Depends(client_of)])
-def capacity(parts: Shared) -> dict[str, Any]:
+@jobs.get(
+    "/capacity",
+    dependencies=[Depends(client_of)],
+    responses=api_schema.answers(api_schema.Capacity, 200),
+)
+def capacity(parts: Shared) -> api_schema.Capacity:
     """How much is evaluated at once, how much is asked for, and how large requests may be."""
     counts = parts.book.counts()
-    return {
-        "lanes": parts.dispatcher.capacity,
-        "waiting": counts.get(JobState.WAITING, 0),
-        "running": counts.get(JobState.RUNNING, 0),
-        "accepting": parts.ready,
-        "max_batch": MAX_BATCH,
-        "max_body": parts.max_body,
-    }
+    return api_schema.Capacity(
+        lanes=parts.dispatcher.capacity,
+        waiting=counts.get(JobState.WAITING, 0),
+        running=counts.get(JobState.RUNNING, 0),
+        accepting=parts.ready,
+        max_batch=MAX_BATCH,
+        max_body=parts.max_body,
+    )
 
 
 @state.get("/healthz")
@@ -182,7 +202,7 @@ def readyz(parts: Shared) -> Response:
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 
-@state.get("/metrics", dependencies=[Depends(client_of)])
+@state.get("/metrics", dependencies=[Depends(client_of)], responses=api_schema.text("text/plain"))
 def metrics_text(parts: Shared) -> Response:
     """For Prometheus."""
     return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -21,6 +21,10 @@ class Batch(Record):
     requests: tuple[JobRequest, ...] = Field(min_length=1, max_length=MAX_BATCH)
 
 
+class Wanted(Record):
+    ids: tuple[str, ...] = Field(min_length=1, max_length=MAX_BATCH)
+
+
 async def read_body(request: Request, kind: type[Body], most: int) -> Body:
     """Refuses what is too large before it is parsed, and where possible before it is sent."""
     # A web page can make a browser send anything but this type to a service on the same machine.

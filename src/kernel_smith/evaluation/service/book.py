@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from kernel_smith.closing import Closing
 from kernel_smith.evaluation.service import book_moves, book_turns
@@ -22,6 +23,7 @@ from kernel_smith.evaluation.service.book_rows import (
     WHOLE,
     WITHOUT_EVALUATION,
     job_of,
+    json_of,
     pack,
     packed_text,
     unpack,
@@ -38,6 +40,8 @@ from kernel_smith.evaluation.service.book_terms import (
 from kernel_smith.evaluation.service.throughput import Throughput
 from kernel_smith.records import Evaluation
 from kernel_smith.records.job import Job, JobError, JobRequest, JobState
+
+Read = TypeVar("Read")
 
 _PURGED_AT_ONCE = 500  # jobs in a transaction, so that others need not wait long
 _LONGEST_STREAM = 256  # changes in one answer
@@ -127,6 +131,12 @@ class JobBook(Closing):
 
     def get(self, client: str, job: str) -> Job:
         return self._job(self._row(client, job))
+
+    def whole(self, client: str, jobs: Sequence[str]) -> list[str | None]:
+        """These jobs with their evaluations, as JSON; None for what is not the client's."""
+        statement = f"SELECT {WHOLE} {_OF_CLIENT} AND jobs.id = ?"
+        rows = [self._file.row(statement, client, job) for job in jobs]
+        return [self._read(row, json_of) if row is not None else None for row in rows]
 
     def jobs(
         self,
@@ -323,8 +333,11 @@ class JobBook(Closing):
         return row
 
     def _job(self, row: Row) -> Job:
+        return self._read(row, job_of)
+
+    def _read(self, row: Row, reader: Callable[[Row], Read]) -> Read:
         try:
-            return job_of(row)
+            return reader(row)
         except (ValueError, zlib.error) as error:
             raise unreadable(self._file.path, f"job {row[0]}") from error
 

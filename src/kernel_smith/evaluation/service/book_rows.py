@@ -92,5 +92,14 @@ def job_of(row: tuple[Any, ...]) -> Job:
     return Job(**fields)
 
 
+def json_of(row: tuple[Any, ...]) -> str:
+    """The job of a row of `WHOLE` as JSON. Its evaluation was checked when it was stored."""
+    *brief, outcome = row
+    if row[1] != JobState.DONE:
+        return job_of(row).model_dump_json()
+    head = job_of((*brief, None)).model_dump_json(exclude={"evaluation"})
+    return f'{head.removesuffix("}")},"evaluation":{inflate(outcome)}}}'
+
+
 def _moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -23,6 +23,8 @@ class Parts:
     max_body: int
     metrics: Metrics
     following: Following
+    tasks: frozenset[str] | None
+    """The content hashes of the tasks that are evaluated; None: whatever clients bring."""
     draining: threading.Event = field(default_factory=threading.Event)
 
     @property

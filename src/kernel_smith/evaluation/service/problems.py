@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -124,6 +125,8 @@ class Shield:
 
         try:
             await self._app(scope, receive, noting)
+        except ClientDisconnect:
+            pass  # nobody is left to be answered
         except Exception:
             if begun or scope["type"] != "http":
                 raise

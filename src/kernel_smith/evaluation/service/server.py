@@ -35,6 +35,7 @@ class Service:
         host: str = "127.0.0.1",
         port: int = 0,
         tokens: TokenFile | None = None,
+        tasks: frozenset[str] | None = None,
         max_body: int = DEFAULT_MAX_BODY,
         drain_seconds: float = 60.0,
     ) -> None:
@@ -43,7 +44,7 @@ class Service:
         self._drain_seconds = drain_seconds
         self._drained: threading.Thread | None = None
         self._given_back = 0
-        self.app = make_app(book, dispatcher, tokens=tokens, max_body=max_body)
+        self.app = make_app(book, dispatcher, tokens=tokens, tasks=tasks, max_body=max_body)
         self._socket = _bind(host, port)
         config = uvicorn.Config(
             self.app,
