@@ -29,7 +29,7 @@ demo: env
 # Tests that neither time anything nor ask how busy the machine is: they run side by side.
 UNTIMED := $(addprefix tests/,archive evolution gate gpu gpu_suite inline interpreter nsight proposers \
   records screen service store suite tasks) \
-  $(addprefix tests/engines/test_,choose_engine.py ray_engine.py ray_queue.py simulated.py) \
+  $(addprefix tests/engines/test_,choose_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py mixing.py \
   outcome.py reference.py statistics.py stock.py twins.py)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.engines import LocalPool
+from kernel_smith.evaluation.engines import open_engine
 from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
@@ -43,13 +43,16 @@ def optimize(
     budget: Budget | None = None,
     models: Path | None = None,
     lanes: int = 1,
+    engine: str | None = None,
     store: Path | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Optimized:
     """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
 
-    Every step is kept in `store`. Presets that ask a model need `models`, a TOML file that names
-    some. Raises `BadInput` if no program to start from is accepted.
+    `engine` is the address of whoever evaluates, as for `--engine`; None: this machine, with as
+    many candidates at once as `lanes`. Every step is kept in `store`. Presets that ask a model need
+    `models`, a TOML file that names some. Raises `BadInput` if no program to start from is
+    accepted.
     """
     found = find_task(task) if isinstance(task, str) else task
     config = find_preset(preset, backend)
@@ -70,10 +73,10 @@ def optimize(
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
-        LocalPool(lanes) as engine,
+        open_engine(engine, lanes) as judges,
         proposers_of(config) as proposers,
     ):
-        loop = run.evolve(proposers, engine, lambda event, _: on_event(event))
+        loop = run.evolve(proposers, judges, lambda event, _: on_event(event))
         why = loop.run(first_programs(run.state))
         best = run.state.best
         if best is None:

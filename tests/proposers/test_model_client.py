@@ -231,9 +231,9 @@ def test_one_deadline_covers_answers_that_trickle(make_client: MakeClient) -> No
     started = time.monotonic()
     with OpenAIServer([Reply("x" * 1000, chunk=1, pause=0.02)]) as server:
         bill = Bill()
-        with pytest.raises(failures.Stalled, match=r"no answer within 0.3 s"):
-            ask(make_client(server.base_url, deadline_seconds=0.3), bill)
-    assert time.monotonic() - started >= 0.3
+        with pytest.raises(failures.Stalled, match=r"no answer within 1.5 s"):
+            ask(make_client(server.base_url, deadline_seconds=1.5), bill)
+    assert time.monotonic() - started >= 1.5
     assert len(server.requests) == 1
     assert bill.estimated
     assert bill.usage.completion_tokens > 0, "what came is charged"
