@@ -26,12 +26,13 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that neither time anything nor ask how busy the machine is: they run side by side.
-UNTIMED := $(addprefix tests/,archive evolution gate gpu gpu_suite inline interpreter nsight proposers \
-  records screen service store suite tasks) \
+# Tests that no other work on the machine disturbs: they run side by side. The longest file comes first.
+UNTIMED := $(addprefix tests/,honest archive evolution gate gpu gpu_suite inline interpreter nsight \
+  proposers records sandbox screen service store suite tasks) \
+  $(addprefix tests/cli/test_cli_,compile_only.py doctor.py outside.py runs.py seed.py start.py tasks.py) \
   $(addprefix tests/engines/test_,choose_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
-  $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py mixing.py \
-  outcome.py reference.py statistics.py stock.py twins.py)
+  $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py fetching.py \
+  mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
 
 test: env lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
