@@ -86,6 +86,16 @@ def test_a_child_is_moved_to_other_cores_while_it_lives(puppet: Puppet) -> None:
     puppet.child.move_to({first})  # gone: whoever asks it next will learn
 
 
+def test_a_process_that_is_gone_before_it_was_met_is_nobodys_verdict_and_can_be_buried(
+    puppet: Puppet,
+) -> None:
+    puppet.die(exited=-9)
+    with pytest.raises(Interrupted, match="did not start"):
+        puppet.child.ready()
+    puppet.child.kill()
+    puppet.child.bury()
+
+
 def test_a_request_gets_its_answer(puppet: Puppet) -> None:
     puppet.child.post("go", calls=3)
     assert puppet.channel.receive(5) == {"op": "go", "calls": 3}

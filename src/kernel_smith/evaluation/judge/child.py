@@ -242,7 +242,7 @@ class Child:
         """End the process and everything it started. Does not wait for the end."""
         if self._ended:
             return
-        with contextlib.suppress(Interrupted, ProcessLookupError):
+        with contextlib.suppress(Interrupted, OSError):  # it may be gone, or have never been there
             self.ready()
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         self._ended = True
