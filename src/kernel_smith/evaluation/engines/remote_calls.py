@@ -18,6 +18,7 @@ _TIMEOUT_SECONDS = 30.0
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
 _CONNECTIONS = 16
+_SHORT_PATIENCE = 5.0
 _NO_SERVICE = "make sure that the address is that of a kernel-smith service"
 
 # Somebody between us and the service, or the service itself, says: not now.
@@ -83,7 +84,8 @@ class Calls:
 
     async def capacity(self) -> int:
         """How many candidates the service evaluates at once."""
-        answer = await self.ask("GET", "/v1/capacity")
+        # Whoever asks that wants to know it now.
+        answer = await self.ask("GET", "/v1/capacity", patience=_SHORT_PATIENCE)
         try:
             return int(answer.json()["lanes"])
         except (ValueError, KeyError, TypeError):
