@@ -44,6 +44,7 @@ _WARM_UP_ROUNDS = 2
 _EMPTY_BATCHES = 7
 _SURPRISES = 0.2  # per round
 _SIGMAS = 3.0
+_RIVAL_REFUSES = "the one beside it cannot be captured"
 
 _system_random = random.SystemRandom()
 
@@ -104,8 +105,11 @@ class Contest:
         for participant in participants:
             with turn_of(participant):
                 participant.bind(chosen)
-                refusals.append(participant.capture())
-        return next((refusal for refusal in refusals if refusal is not None), None)
+                refusal = participant.capture()
+            if refusal is not None:
+                # Nothing that a rival's says is held against the candidate.
+                refusals.append(_RIVAL_REFUSES if participant is self.rival else refusal)
+        return next(iter(refusals), None)
 
     def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
         """Everyone once, in random order, on the same sets; the candidate's results are checked."""
