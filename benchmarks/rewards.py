@@ -18,24 +18,15 @@ import time
 from pathlib import Path
 
 from common import describe_machine, progress
+from honest_programs import BACKENDS, honest_programs, with_mark
 
 from kernel_smith.evaluation.engines import open_engine
 from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.evaluation.rewards import rewards
 from kernel_smith.records import Candidate, Interval, Options, RewardPair, Sampling, Task
-from kernel_smith.tasks import find_task
 
 # A trainer needs many rewards soon, rather than few that are exact.
 OPTIONS = Options(sampling=Sampling(target=0.02, max_seconds=1.0))
-TASKS = ("row_softmax", "layer_norm", "gelu_tanh", "column_sum")
-
-
-def children_of(parent: Candidate, count: int) -> list[Candidate]:
-    """Other programs around the same kernels."""
-    return [
-        parent.model_copy(update={"source": f"{parent.source}\n# child {index}\n"})
-        for index in range(count)
-    ]
 
 
 def quotient(engine: Engine, task: Task, parent: Candidate, child: Candidate) -> float | None:
@@ -59,11 +50,10 @@ def spread(gains: list[float]) -> dict[str, float]:
     }
 
 
-def measure(engine: Engine, tasks: list[Task], backend: str, count: int) -> dict[str, object]:
-    parents = [
-        Candidate(source=Path(task.starts[backend]).read_text(), backend=backend) for task in tasks
-    ]
-    families = [children_of(parent, count) for parent in parents]
+def measure(
+    engine: Engine, tasks: list[Task], parents: list[Candidate], count: int
+) -> dict[str, object]:
+    families = [[with_mark(parent, f"child {n}") for n in range(count)] for parent in parents]
     steps = [
         RewardPair(task=index, parent=parent, candidate=child)
         for index, (parent, children) in enumerate(zip(parents, families, strict=True))
@@ -96,15 +86,15 @@ def measure(engine: Engine, tasks: list[Task], backend: str, count: int) -> dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--children", type=int, default=8)
-    parser.add_argument("--backend", default="cpp")
-    parser.add_argument("--task", action="append", help="default: four small ones")
+    parser.add_argument("--backend", choices=BACKENDS, default="cpp")
     parser.add_argument("--engine", help="a service's address; default: this machine")
     parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
-    tasks = [find_task(name) for name in chosen.task or TASKS]
+    programs = honest_programs(chosen.backend)
+    tasks, parents = [task for task, _ in programs], [parent for _, parent in programs]
     with open_engine(chosen.engine, chosen.lanes) as engine:
-        found = measure(engine, tasks, chosen.backend, chosen.children)
+        found = measure(engine, tasks, parents, chosen.children)
     result = {"machine": describe_machine(), "tasks": [task.name for task in tasks], **found}
     progress("")
     print(json.dumps(result, indent=1))

@@ -20,54 +20,36 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from common import describe_machine, progress
+from honest_programs import BACKENDS, honest_programs, with_mark
 from service_process import Server
 
 from kernel_smith.evaluation.engines import open_engine
 from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.records import Candidate, Evaluation, Options, Sampling, Task
-from kernel_smith.tasks import find_task
 
-HONEST = {
-    "cpp": Path(__file__).parent.parent / "tests" / "honest" / "candidates",
-    "triton": Path(__file__).parent.parent / "tests" / "gpu" / "honest",
-}
-PROGRAMS = {
-    "cpp": ("gelu_tanh__vector_extension", "row_softmax__online_pairs", "swiglu__intrinsics"),
-    "triton": ("greedy_token__", "add_rms_norm_llm__", "fp8_quantise_per_token__"),
-}
+Programs = list[tuple[Task, Candidate]]
+
 OPTIONS = Options(sampling=Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6))
 
 
-def programs(backend: str) -> list[tuple[Task, str]]:
-    found = []
-    for beginning in PROGRAMS[backend]:
-        path = min(HONEST[backend].glob(f"{beginning}*.py"))
-        found.append((find_task(path.stem.partition("__")[0]), path.read_text()))
-    return found
-
-
-def submit(
-    engine: Engine, chosen: Sequence[tuple[Task, str]], backend: str, marks: Sequence[str]
-) -> list[Future[Evaluation]]:
+def submit(engine: Engine, chosen: Programs, marks: Sequence[str]) -> list[Future[Evaluation]]:
     return [
-        engine.submit(task, Candidate(source=f"{source}\n# {mark}\n", backend=backend), OPTIONS)
+        engine.submit(task, with_mark(candidate, mark), OPTIONS)
         for mark in marks
-        for task, source in chosen
+        for task, candidate in chosen
     ]
 
 
-def per_minute(
-    engines: list[Engine], chosen: Sequence[tuple[Task, str]], backend: str, repeats: int, name: str
-) -> float:
+def per_minute(engines: list[Engine], chosen: Programs, repeats: int, name: str) -> float:
     """Evaluations a minute, asked for by all of these clients at once."""
     warm = engines[0].capacity() * 2
-    for future in submit(engines[0], chosen, backend, [f"{name} warm {n}" for n in range(warm)]):
+    for future in submit(engines[0], chosen, [f"{name} warm {n}" for n in range(warm)]):
         future.result()
     begin = time.perf_counter()
     futures: list[Future[Evaluation]] = []
     for number, engine in enumerate(engines):
         marks = [f"{name} client {number} number {n}" for n in range(number, repeats, len(engines))]
-        futures += submit(engine, chosen, backend, marks)
+        futures += submit(engine, chosen, marks)
     ended = [future.result() for future in futures]
     seconds = time.perf_counter() - begin
     bad = [evaluation for evaluation in ended if evaluation.timing is None]
@@ -76,12 +58,12 @@ def per_minute(
     return 60 * len(ended) / seconds
 
 
-def direct(arguments: argparse.Namespace, chosen: list[tuple[Task, str]], name: str) -> float:
+def direct(arguments: argparse.Namespace, chosen: Programs, name: str) -> float:
     with open_engine(None, arguments.lanes) as engine:
-        return per_minute([engine], chosen, arguments.backend, arguments.repeats, name)
+        return per_minute([engine], chosen, arguments.repeats, name)
 
 
-def served(arguments: argparse.Namespace, chosen: list[tuple[Task, str]], name: str) -> float:
+def served(arguments: argparse.Namespace, chosen: Programs, name: str) -> float:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         command = [sys.executable, "-c", "from kernel_smith.cli.entry import main; main()", "serve"]
         store = ["--store", f"{folder}/jobs.sqlite", "--lanes", str(arguments.lanes)]
@@ -89,19 +71,19 @@ def served(arguments: argparse.Namespace, chosen: list[tuple[Task, str]], name: 
         server.start()
         stack.callback(server.stop)
         clients = [stack.enter_context(open_engine(server.url)) for _ in range(arguments.clients)]
-        return per_minute(clients, chosen, arguments.backend, arguments.repeats, name)
+        return per_minute(clients, chosen, arguments.repeats, name)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--backend", choices=PROGRAMS, default="cpp")
+    parser.add_argument("--backend", choices=BACKENDS, default="cpp")
     parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=8, help="of each program")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    chosen = programs(arguments.backend)
+    chosen = honest_programs(arguments.backend)
     figures: dict[str, list[float]] = {"direct": [], "served": []}
     for number in range(arguments.rounds):
         for way, measure in (("direct", direct), ("served", served)):
