@@ -9,7 +9,6 @@ import pytest
 
 from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.engines.base import Engine
-from kernel_smith.evaluation.engines.made_up import NOTE
 from kernel_smith.evaluation.engines.simulated import SimulatedEngine
 from kernel_smith.records import Candidate, Evaluation, Task, Workload
 
@@ -37,7 +36,7 @@ def test_records_say_that_they_are_simulated_and_read_back() -> None:
         assert evaluation.candidate_hash == candidate(number).content_hash
         assert evaluation.task_hash == TASK.content_hash
         assert evaluation.environment.processor == "simulated"
-        assert evaluation.notes == (NOTE,)
+        assert evaluation.made_up
         assert Evaluation.model_validate_json(evaluation.model_dump_json()) == evaluation
     assert len({evaluation.reason for evaluation in found}) == 6
 
@@ -86,7 +85,7 @@ def test_closing_finishes_what_was_begun_and_cancels_what_waits() -> None:
     futures = submit_many(engine, 4)
     engine.close()
     assert [future.cancelled() for future in futures] == [False, False, True, True]
-    assert all(future.result(0).notes == (NOTE,) for future in futures[:2])
+    assert all(future.result(0).made_up for future in futures[:2])
     assert not engine.health()["ready"]
     with pytest.raises(RuntimeError, match="closed"):
         engine.submit(TASK, candidate(9))

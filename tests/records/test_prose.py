@@ -10,6 +10,7 @@ from kernel_smith.records import (
     MEANINGS,
     Accuracy,
     BaselineSpeedup,
+    Beside,
     Confinement,
     Diagnostic,
     Evaluation,
@@ -18,6 +19,7 @@ from kernel_smith.records import (
     KernelShare,
     Reason,
     Timing,
+    WorkloadGain,
 )
 from kernel_smith.records.durations import seconds
 from kernel_smith.records.prose import describe_speedup, render
@@ -155,3 +157,31 @@ def test_notes_and_missing_confinement_are_shown(make_evaluation: MakeEvaluation
 )
 def test_durations_have_a_fitting_unit(value: float, shown: str) -> None:
     assert seconds(value) == shown
+
+
+def test_what_was_made_up_says_so_before_anything_else(make_evaluation: MakeEvaluation) -> None:
+    text = render(make_evaluation().model_copy(update={"made_up": True}))
+    assert text.startswith("MADE UP")
+    assert "nothing was compiled, run or measured" in text.splitlines()[0]
+
+
+def test_two_candidates_are_compared_per_workload_and_overall(
+    make_evaluation: MakeEvaluation,
+) -> None:
+    half, twice = Interval(value=0.5, low=0.49, high=0.51), Interval(value=2, low=1.9, high=2.1)
+    gains = (
+        WorkloadGain(workload="small", gain=half),
+        WorkloadGain(workload="large", gain=twice),
+    )
+    beside = Beside(candidate_hash="f" * 64, gain=twice, workloads=gains)
+    text = render(make_evaluation().model_copy(update={"beside": beside}))
+    assert "Side by side, in the same rounds: 2.00x the speed of candidate ffffffffffff" in text
+    assert "small: 0.500x" in text and "large: 2.00x" in text
+
+
+def test_a_rival_that_could_not_be_timed_is_named_with_the_reason(
+    make_evaluation: MakeEvaluation,
+) -> None:
+    beside = Beside(candidate_hash="f" * 64, reason=Reason.CRASHED, message="killed by SIGSEGV")
+    text = render(make_evaluation().model_copy(update={"beside": beside}))
+    assert "Not compared with candidate ffffffffffff: crashed: killed by SIGSEGV" in text

@@ -207,6 +207,10 @@ class Evaluation(VersionedRecord):
         default=False,
         description="correctness alone: kernels were interpreted on the CPU, nothing was timed",
     )
+    made_up: bool = Field(
+        default=False,
+        description="a simulated device's: nothing was compiled, run or measured",
+    )
     kernels: tuple[KernelShare, ...] = ()
     device: Device | None = Field(default=None, description="the GPU; null on the CPU")
     device_kernels: tuple[DeviceKernel, ...] = ()

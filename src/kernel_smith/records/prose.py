@@ -29,6 +29,8 @@ _GRAPH = "graph"
 def render(evaluation: Evaluation) -> str:
     """The whole story: verdict first, then the evidence."""
     parts = [_verdict(evaluation)]
+    if evaluation.made_up:
+        parts.insert(0, "MADE UP by a simulated device: nothing was compiled, run or measured.")
     if evaluation.findings:
         lines = [f"  line {f.line}: {f.reason.value}: {f.message}" for f in evaluation.findings]
         parts.append("Screen:\n" + "\n".join(lines))

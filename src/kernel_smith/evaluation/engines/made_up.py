@@ -23,8 +23,6 @@ from kernel_smith.records import (
     WorkloadTiming,
 )
 
-NOTE = "made up: nothing was compiled, run or measured"
-
 _ENVIRONMENT = Environment(**dict.fromkeys(Environment.model_fields, "none"))
 _SECONDS = Distribution(p50=1e-6, p99=1e-6)
 _ACCURACY = Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1e-5)
@@ -44,7 +42,7 @@ def made_up(
         "task_hash": task.content_hash,
         "candidate_hash": candidate.content_hash,
         "backend": candidate.backend,
-        "notes": (NOTE,),
+        "made_up": True,
         "environment": environment,
         "created_at": datetime.now(UTC),
     }
