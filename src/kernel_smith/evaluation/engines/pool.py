@@ -10,9 +10,9 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kernel_smith.closing import ClosingInAHurry
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.local import LocalEngine
 from kernel_smith.records import Candidate, Evaluation, Options, Task
@@ -30,7 +30,7 @@ class _Job:
     future: Future[Evaluation] = field(default_factory=Future)
 
 
-class LocalPool:
+class LocalPool(ClosingInAHurry):
     """`with LocalPool(lanes=4) as pool: future = pool.submit(task, candidate)`."""
 
     def __init__(self, lanes: int, cache: EvaluationCache | None = None) -> None:
@@ -103,8 +103,10 @@ class LocalPool:
                     return job
             return self._waiting.popleft()
 
-    def close(self) -> None:
-        """Finish what was begun; what still waits is cancelled."""
+    def _close(self, hurry: bool) -> None:
+        if hurry:
+            for engine in self._engines:
+                engine.abandon()
         with self._changed:
             self._closed = True
             for job in self._waiting:
@@ -113,18 +115,3 @@ class LocalPool:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None:
-            # Whoever leaves in a hurry need not wait for answers that nobody will read.
-            for engine in self._engines:
-                engine.abandon()
-        self.close()

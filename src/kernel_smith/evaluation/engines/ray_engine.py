@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kernel_smith.closing import ClosingInAHurry
 from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.engines.ray_actor import Told, read_answer
 from kernel_smith.evaluation.engines.ray_cluster import (
@@ -42,7 +42,7 @@ _CLOSE_SECONDS = 20.0
 _HURRY_SECONDS = 5.0
 
 
-class RayEngine:
+class RayEngine(ClosingInAHurry):
     """`with RayEngine("ray") as engine: future = engine.submit(task, candidate)`.
 
     `lanes`: of each device. `device`: use only nodes with this accelerator type or custom resource.
@@ -119,10 +119,6 @@ class RayEngine:
             "trouble": self._trouble,
         }
 
-    def close(self) -> None:
-        """Finish what was begun; what still waits is cancelled."""
-        self._close(hurry=False)
-
     def _close(self, hurry: bool) -> None:
         with self._lock:
             first, self._closed = not self._closed, True
@@ -130,18 +126,6 @@ class RayEngine:
             self._events.put(partial(self._begin_to_close, hurry))
             self._thread.join()
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Whoever leaves in a hurry need not wait for answers that nobody will read.
-        self._close(hurry=error is not None)
 
     def _wait_for_a_device(self) -> None:
         """An address or a node that is wrong is better told at once."""

@@ -12,9 +12,9 @@ import contextlib
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from kernel_smith.closing import ClosingInAHurry
 from kernel_smith.evaluation.engines.remote_calls import Calls
 from kernel_smith.evaluation.engines.remote_jobs import Asked, RemoteJobs
 from kernel_smith.records import Candidate, Evaluation, JobRequest, Options, Task
@@ -24,7 +24,7 @@ _HURRY_SECONDS = 5.0
 Result = TypeVar("Result")
 
 
-class RemoteEngine:
+class RemoteEngine(ClosingInAHurry):
     """`with RemoteEngine("http://127.0.0.1:8300") as engine: engine.submit(task, candidate)`.
 
     `patience`: for how many seconds a service that does not answer, or takes no jobs, is asked
@@ -84,10 +84,6 @@ class RemoteEngine:
         """How the service is: whether it is `ready` for jobs, and how its evaluations fare."""
         return self._wait_for(self._calls.health())
 
-    def close(self) -> None:
-        """Finish what was begun; what still waits is cancelled."""
-        self._close(hurry=False)
-
     def _close(self, hurry: bool) -> None:
         with self._lock:
             if self._closed:
@@ -105,15 +101,3 @@ class RemoteEngine:
 
     def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Whoever leaves in a hurry need not wait for answers that nobody will read.
-        self._close(hurry=error is not None)

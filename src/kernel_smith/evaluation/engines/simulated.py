@@ -17,9 +17,9 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kernel_smith.closing import ClosingInAHurry
 from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.engines.made_up import made_up, made_up_beside
 from kernel_smith.records import Candidate, Environment, Evaluation, Options, Reason, Task
@@ -46,7 +46,7 @@ class _Job:
     future: Future[Evaluation] = field(default_factory=Future)
 
 
-class SimulatedEngine:
+class SimulatedEngine(ClosingInAHurry):
     """`with SimulatedEngine(1000) as engine: future = engine.submit(task, candidate)`.
 
     An evaluation takes half of `seconds` to one and a half times that, `seconds` on average.
@@ -98,23 +98,7 @@ class SimulatedEngine:
                 "busy": len(self._begun),
             }
 
-    def close(self) -> None:
-        """Finish what was begun; what still waits is cancelled."""
-        self._end(hurry=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Whoever leaves in a hurry need not wait for answers that nobody will read.
-        self._end(hurry=error is not None)
-
-    def _end(self, hurry: bool) -> None:
+    def _close(self, hurry: bool) -> None:
         with self._changed:
             self._closed = True
             waiting = list(self._waiting)
