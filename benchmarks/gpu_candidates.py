@@ -5,8 +5,8 @@
 The set is that of the tests: honest kernels of many kinds over tens of tasks, and cheats, crashes,
 hangs and memory hogs, which are judged without the static screen. Every line is written when its
 candidate is done, so a run that is cut short keeps what it has. The last line sums up: also how an
-honest candidate fared before all others and after them, and how much of the device's memory was
-free before the judges started and when they were gone.
+honest candidate fared before all others (which warms the lanes) and after them, and how much of the
+device's memory was free before the judges started and when they were gone.
 """
 
 from __future__ import annotations
@@ -79,11 +79,17 @@ def judge(entry: Entry, evaluation: Evaluation, seconds: float) -> dict[str, Any
 
 
 def judge_witness(pool: LocalPool, moment: str, options: Options) -> dict[str, Any]:
-    """The same honest candidate, whatever else has happened."""
+    """The same honest candidate on every lane, whatever else has happened; what one of them says.
+
+    Lanes that have judged something are warm.
+    """
     witness = next(entry for entry in entries() if entry.name.startswith(WITNESS))
-    source = f"{witness.path.read_text()}\n# {moment}\n"
-    candidate = Candidate(backend="triton", source=source, name=witness.path.name)
-    row = judge(witness, pool.submit(witness.task, candidate, options).result(), 0.0)
+    futures = []
+    for lane in range(pool.capacity()):
+        source = f"{witness.path.read_text()}\n# {moment} {lane}\n"
+        candidate = Candidate(backend="triton", source=source, name=witness.path.name)
+        futures.append(pool.submit(witness.task, candidate, options))
+    row = [judge(witness, future.result(), 0.0) for future in futures].pop()
     return {"end": row["end"], "speedup": row["speedup"]}
 
 

@@ -19,9 +19,11 @@ A_WHILE = 0.2  # to see that nothing happens
 
 PLAYING = """
 import sys
-from kernel_smith.evaluation.judge.device.turns import Turns
+from kernel_smith.evaluation.judge.device import turns as module
 
-turns, entered = Turns(), []
+if len(sys.argv) > 1:
+    module.AT_THE_DOOR = float(sys.argv[1])
+turns, entered = module.Turns(), []
 for line in sys.stdin:
     word = line.strip()
     if word == "leave":
@@ -39,9 +41,9 @@ class Player:
     """A process that enters (`sharing`, `alone`, `lingering`, `stepping_out`), pauses and leaves
     when it is told to."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, at_the_door: float = PATIENCE) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PLAYING],
+            [sys.executable, "-c", PLAYING, str(at_the_door)],
             env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -73,11 +75,11 @@ class Player:
 
 
 @pytest.fixture
-def player(tmp_path: Path) -> Iterator[Callable[[], Player]]:
+def player(tmp_path: Path) -> Iterator[Callable[..., Player]]:
     players: list[Player] = []
 
-    def make() -> Player:
-        players.append(Player(tmp_path))
+    def make(**patience: float) -> Player:
+        players.append(Player(tmp_path, **patience))
         return players[-1]
 
     yield make
@@ -173,6 +175,22 @@ def test_nobody_waits_for_ever(player: Callable[[], Player]) -> None:
     assert sharer.done()
     sharer.do("leave")
     assert lingerer.done()
+
+
+def test_who_waits_to_be_alone_keeps_nobody_out_for_as_long_as_another_lingers(
+    player: Callable[..., Player],
+) -> None:
+    lingerer, sharer, loner = player(), player(), player(at_the_door=0.01)
+    lingerer.do("sharing")
+    lingerer.do("lingering")
+    loner.begin("alone")
+    assert loner.waits()
+    for _ in range(3):
+        sharer.do("sharing")
+        sharer.do("leave")
+    assert loner.waits()
+    lingerer.do("step_out")
+    assert loner.done()
 
 
 def test_newcomers_do_not_overtake_one_who_waits_to_be_alone(

@@ -22,8 +22,8 @@ from kernel_smith.evaluation.judge.session import Progress, Session
 from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Options, Task
 
 _BENCHES_KEPT = 3
-_ATTEMPTS = 3
-_WAIT_FOR_MEMORY = 1.0
+_ATTEMPTS = 5
+_WAIT_FOR_MEMORY = 1.0  # seconds, the first time; then longer
 
 _Key = tuple[str, str, int, tuple[Admission, ...]]
 
@@ -48,7 +48,7 @@ class Judge:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
         problems: list[str] = []
         failed: Beside | None = None
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             session = self._session(task, candidate, options, progress)
             rival = None
             if beside is not None and failed is None:
@@ -61,9 +61,11 @@ class Judge:
                 failed = rival.unqualified(failure.reason, failure.message)
             except DeviceFull as full:
                 problems.append(str(full))
-                self._keep_only(task)
                 if full.by_candidate:
                     return session.give_up_for_memory(str(full))
+                session.close()
+                self._keep_only(task)
+                time.sleep(_WAIT_FOR_MEMORY * 2**attempt)
             except Interrupted as interrupted:
                 problems.append(str(interrupted))
             finally:
@@ -78,11 +80,10 @@ class Judge:
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
     def _keep_only(self, task: Task) -> None:
-        """Let go of the benches of other tasks, and wait for other judges to let go of theirs."""
+        """Let go of the benches of other tasks, as other judges will of theirs."""
         for key in [key for key in self._benches if key[1] != task.content_hash]:
             self._benches.pop(key).close()
         presence.give_memory_back()
-        time.sleep(_WAIT_FOR_MEMORY)
 
     def _session(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress

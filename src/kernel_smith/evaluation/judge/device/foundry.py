@@ -47,6 +47,7 @@ class Foundry:
         self._limits = limits
         self._cache = ObjectCache()
         self._served: dict[str, str] = {}
+        self._owns_folder = folder is None
         self.armed = self.disarmed = folder or nursery.new_folder("objects")
         self.can_disarm = True  # in the process: launches do nothing there
         self.has_kernels = False
@@ -125,7 +126,8 @@ class Foundry:
             return self._cache.put(key, target)
 
     def close(self) -> None:
-        shutil.rmtree(self.armed, ignore_errors=True)
+        if self._owns_folder:
+            shutil.rmtree(self.armed, ignore_errors=True)
 
 
 def _command(dialect: str, flags: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

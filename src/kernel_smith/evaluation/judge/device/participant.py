@@ -32,18 +32,22 @@ class DeviceParticipant(Participant):
         self._bell = Doorbell.create()
         self._probe = torch.zeros(1, device="cuda")
         self.switching_seconds = 0.0
+        self.unused = True  # has nothing been asked of the process yet?
         self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
     def observe(self, cores: Collection[int]) -> None:
         """Samples of the processor would say nothing about kernels on a GPU."""
-        self.child.ready()
+        with presence.turns().stepping_out():
+            self.child.ready()
 
     def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
-        with presence.turns().lingering():
+        self.unused = False
+        with presence.turns().stepping_out():
             answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
-            missing = answer.get("missing")
-            if missing:
-                raise Interrupted(f"a child process got no device: {missing}")
+        missing = answer.get("missing")
+        if missing:
+            raise Interrupted(f"a child process got no device: {missing}")
+        with presence.turns().lingering():
             super().load(source, name, entry, threads, **manner)
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.child import Interrupted
+from kernel_smith.evaluation.judge.child import Child, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.device import presence
@@ -77,7 +77,7 @@ class DeviceSession(Session):
     def __init__(self, spares: Spares, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._spares = spares
-        self._spare = Spare(self._options.limits, Path(), [])
+        self._spare: Spare | None = None
 
     def _check_options(self) -> None:
         """Every baseline is there."""
@@ -109,9 +109,15 @@ class DeviceSession(Session):
         return super()._check(bench, candidate)
 
     def close(self) -> None:
+        """Most candidates that fail do so before the process without kernels is needed."""
+        disarmed = self._disarmed
+        if isinstance(disarmed, DeviceParticipant) and disarmed.unused and not disarmed.ended:
+            disarmed.close()
+            self._waiting().append(disarmed.child)
         super().close()
-        for child in self._spare.children:
-            self._nursery.end(child)
+        if self._spare is not None:
+            self._spares.take_back(self._spare)
+            self._spare = None
         presence.give_memory_back()
 
     @contextlib.contextmanager
@@ -129,8 +135,11 @@ class DeviceSession(Session):
         folder = self._spare.objects
         return Foundry(self._nursery, self._place, limits, presence.turns(), folder)
 
+    def _waiting(self) -> list[Child]:
+        return [] if self._spare is None else self._spare.children
+
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
-        waiting = self._spare.children
+        waiting = self._waiting()
         child = waiting.pop() if waiting else self._spares.start(objects, self._options.limits)
         child.provide = provide
         return DeviceParticipant(self.role, child, self._options.limits)

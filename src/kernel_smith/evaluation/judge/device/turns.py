@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _TURN_SECONDS = 0.02
+AT_THE_DOOR = 0.2  # who wants to be alone keeps others out for so long, then steps aside
+_ASIDE = 0.05
+_LOOK_SECONDS = 0.001
 
 
 class FairLock:
@@ -33,6 +36,28 @@ class FairLock:
             fcntl.flock(self._lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def acquire_among_sharers(self) -> None:
+        """Alone, though somebody may keep it for long: others who share get in meanwhile."""
+        while not self._acquire_within(AT_THE_DOOR):
+            time.sleep(_ASIDE)
+
+    def _acquire_within(self, seconds: float) -> bool:
+        fcntl.flock(self._door, fcntl.LOCK_EX)
+        deadline = time.monotonic() + seconds
+        try:
+            while not (taken := self._try_to_take()) and time.monotonic() < deadline:
+                time.sleep(_LOOK_SECONDS)
+            return taken
+        finally:
+            fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def _try_to_take(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def release(self) -> None:
         """Also where it is not held."""
@@ -74,7 +99,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        self._device.acquire()
+        self._device.acquire_among_sharers()
         try:
             yield
         finally:
