@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Child
 from kernel_smith.evaluation.judge.device import presence
-from kernel_smith.evaluation.judge.device.clock import Contest, empty_seconds, time_both_ways
+from kernel_smith.evaluation.judge.device.clock import Contest, cost_of_asking, time_both_ways
 from kernel_smith.evaluation.judge.device.describe import describe_device
 from kernel_smith.evaluation.judge.device.foundry import Foundry
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
@@ -74,7 +74,7 @@ class DeviceBench(Bench):
 
     def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
         assert isinstance(participant, DeviceParticipant)
-        return empty_seconds(participant, self.quiet)
+        return cost_of_asking(participant, self.quiet).usual
 
     def _seconds_per_call(self, participant: Participant, batch: Batch, round_trip: float) -> float:
         """On the device, without the time that launching takes, where that can be told."""

@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from kernel_smith.evaluation.judge.clock import Measurement, Pace, Samples, batch_length, enough
+from kernel_smith.evaluation.judge.clock import (
+    Asking,
+    Measurement,
+    Pace,
+    Samples,
+    batch_length,
+    enough,
+)
 from kernel_smith.evaluation.judge.device.participant import DeviceParticipant
 from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.participant import Batch
@@ -169,7 +176,7 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     """Alternate until the interval is tight."""
     candidate, eager = contest.candidate, contest.bench.eager()
     samples = {participant.name: Samples() for participant in contest.everyone}
-    empty = empty_seconds(eager, contest.bench.quiet)
+    asking = cost_of_asking(eager, contest.bench.quiet)
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
     for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
@@ -177,9 +184,10 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
         if turn < _WARM_UP_ROUNDS:
             continue
         for name, batch in batches.items():
-            samples[name].add(batch, empty)
+            samples[name].add(batch, asking.usual)
         calls = measurement.calls + batches[candidate.name].calls
-        measurement = Measurement(samples, measurement.rounds + 1, calls)
+        rounds = measurement.rounds + 1
+        measurement = Measurement(samples, rounds, calls, asking.spread * rounds / calls)
         others = [participant for participant in contest.everyone if participant is not candidate]
         if enough(measurement, candidate, others, sampling, deadline):
             break
@@ -191,13 +199,17 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     return measurement
 
 
-def empty_seconds(participant: DeviceParticipant, quiet: Quiet) -> float:
-    """The cost of asking, as it is within a measurement: with a cold device."""
+def cost_of_asking(participant: DeviceParticipant, quiet: Quiet) -> Asking:
+    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device.
+
+    The lower quartile: while other processes come and go, too much would be subtracted.
+    """
     walls = []
     for _ in range(_EMPTY_BATCHES):
         quiet.make_cold()
         walls.append(participant.run_nothing())
-    return statistics.median(walls)
+    walls.sort()
+    return Asking(walls[_EMPTY_BATCHES // 4], walls[-1] - walls[0])
 
 
 def _charge_hidden_work(

@@ -261,7 +261,7 @@ class DeviceSession(Session):
         check_idle(contest.busy)
         middle = statistics.median(measurement.samples[CANDIDATE].seconds)
         fastest = _CACHE_FASTER_THAN_MEMORY * limits.copy_bytes_per_second
-        check_physics(middle, bench.work(workload).floor_bytes, fastest)
+        check_physics(middle, bench.work(workload).floor_bytes, fastest, measurement.doubt)
 
     def _profile(
         self, bench: DeviceBench, candidate: DeviceParticipant

@@ -55,7 +55,7 @@ def get_inputs(
     dtype: str = "float32",
 ) -> list[torch.Tensor]:
     kind = getattr(torch, dtype)
-    query = torch.randn(batch, query_heads, features, dtype=kind) * 2
+    query = torch.randn(batch, query_heads, features, dtype=kind)
     keys = torch.randn(batch, key_heads, capacity, features, dtype=kind)
     values = torch.randn(batch, key_heads, capacity, features, dtype=kind)
     return [query, keys, values, torch.randint(capacity // 2, capacity + 1, (batch,))]
