@@ -63,11 +63,13 @@ class Judge:
                 problems.append(str(full))
                 if full.by_candidate:
                     return session.give_up_for_memory(str(full))
+                progress("waiting for memory on the GPU")
                 session.close()
                 self._keep_only(task)
                 time.sleep(_WAIT_FOR_MEMORY * 2**attempt)
             except Interrupted as interrupted:
                 problems.append(str(interrupted))
+                progress(f"again, for no fault of the candidate's: {interrupted}")
             finally:
                 session.close()
                 if rival is not None:

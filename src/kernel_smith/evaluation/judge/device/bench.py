@@ -30,6 +30,8 @@ class DeviceBench(Bench):
         self.quiet = quiet
         self._foundry = Foundry(nursery, place, Limits(), presence.turns())
         self._work: dict[str, Work] = {}
+        # Needed soon: its context comes to be while the sets are drawn.
+        self._successor = self._launch_baseline(EAGER)
 
     @property
     def tf32(self) -> bool:
