@@ -121,7 +121,10 @@ def test_machine_code_is_served_where_the_process_can_read_and_not_write(foundry
 def test_the_same_is_compiled_once_and_served_by_the_same_name(foundry: Foundry) -> None:
     first = served(foundry.provide(need()))
     spent = foundry.compiling_seconds
-    assert served(foundry.provide_disarmed(need())) == first
+    assert served(foundry.provide(need())) == first
+    other = served(foundry.provide_disarmed(need()))
+    assert other == foundry.disarmed / first.name
+    assert other.read_bytes() == first.read_bytes()
     assert foundry.compiling_seconds == spent
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import shutil
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.backends import Backend
@@ -24,6 +24,17 @@ from kernel_smith.records import Candidate, Diagnostic, Limits, Reason
 
 _SOURCE_NAME = "kernel.cpp"
 _PRODUCT_NAME = "kernel.so"
+
+
+class Folders(NamedTuple):
+    """Where a candidate's processes find what was compiled for them."""
+
+    armed: Path
+    disarmed: Path
+
+    @classmethod
+    def new(cls, nursery: Nursery) -> Folders:
+        return cls(nursery.new_folder("objects"), nursery.new_folder("objects"))
 
 
 class Maker(Protocol):
@@ -60,6 +71,7 @@ class Workshop:
         nursery: Nursery,
         place: Place,
         limits: Limits,
+        folders: Folders | None = None,
     ) -> None:
         self._candidate = candidate
         self._backend = backend
@@ -70,8 +82,8 @@ class Workshop:
         self._literals = backend.sources(tree)
         self._built: dict[tuple[str, tuple[str, ...]], str] = {}
         self._failed: dict[tuple[str, tuple[str, ...]], Rejected] = {}
-        self.armed = nursery.new_folder("objects")
-        self.disarmed = nursery.new_folder("objects")
+        self._owns_folders = folders is None
+        self.armed, self.disarmed = folders or Folders.new(nursery)
         self.can_disarm = True
         self.compiling_seconds = 0.0
         self.rejection: Rejected | None = None
@@ -196,5 +208,6 @@ class Workshop:
         return Ran(-1 if code is None else code, log, timed_out=code is None)
 
     def close(self) -> None:
-        for folder in (self.armed, self.disarmed):
-            shutil.rmtree(folder, ignore_errors=True)
+        if self._owns_folders:
+            for folder in (self.armed, self.disarmed):
+                shutil.rmtree(folder, ignore_errors=True)

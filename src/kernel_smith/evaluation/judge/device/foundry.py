@@ -20,6 +20,7 @@ from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.judge.device.turns import Turns
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.workshop import Folders
 from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING, LAUNCHER, MACHINE_CODE
 from kernel_smith.inline.cache import ObjectCache
 from kernel_smith.inline.toolchain import find_toolchain
@@ -39,7 +40,7 @@ class Foundry:
         place: Place,
         limits: Limits,
         turns: Turns,
-        folder: Path | None = None,
+        folders: Folders | None = None,
     ) -> None:
         self._turns = turns
         self._nursery = nursery
@@ -47,8 +48,8 @@ class Foundry:
         self._limits = limits
         self._cache = ObjectCache()
         self._served: dict[str, str] = {}
-        self._owns_folder = folder is None
-        self.armed = self.disarmed = folder or nursery.new_folder("objects")
+        self._owns_folders = folders is None
+        self.armed, self.disarmed = folders or Folders.new(nursery)
         self.can_disarm = True  # in the process: launches do nothing there
         self.has_kernels = False
         self.compiling_seconds = 0.0
@@ -60,12 +61,13 @@ class Foundry:
         return []
 
     def products(self) -> list[Path]:
-        return [self.armed / name for name in self._served.values()]
+        made = [self.armed / name for name in self._served.values()]
+        return [path for path in made if path.exists()]
 
     def build_ahead(self) -> None:
         """Nothing: kernels are Python functions, which Triton compiles when they are launched."""
 
-    def provide(self, need: Any) -> dict[str, Any]:
+    def provide(self, need: Any, *, disarmed: bool = False) -> dict[str, Any]:
         """Answer a process that asks for something compiled, or says that it compiles by itself."""
         if need == COMPILING:
             self._turns.step_out()
@@ -80,28 +82,30 @@ class Foundry:
             command, name = _command(dialect, flags)
         except (KeyError, TypeError, UnicodeError, BadInput) as error:
             return {"log": f"malformed request: {error}"}
+        folder = self.disarmed if disarmed else self.armed
         try:
             with self._turns.stepping_out():
-                made = self._make(command, name, source)
+                path = self._make(command, name, source, folder)
         except Rejected as rejected:
             self.rejection = rejected
             return {"log": str(rejected.evidence.get("log") or rejected.message)}
         self.rejection = None  # whatever failed before, the candidate got over it
         self.has_kernels |= dialect == MACHINE_CODE
-        return {"path": str(self.armed / made)}
+        return {"path": str(path)}
 
     def provide_disarmed(self, need: Any) -> dict[str, Any]:
-        return self.provide(need)
+        """The same, for a process that launches nothing."""
+        return self.provide(need, disarmed=True)
 
-    def _make(self, command: tuple[str, ...], name: str, source: str) -> str:
+    def _make(self, command: tuple[str, ...], name: str, source: str, folder: Path) -> Path:
         key = content_hash(_versions(), *command, source)
-        if key not in self._served:
+        served = self._served.get(key, f"object-{len(self._served)}{_suffix(name)}")
+        if not (folder / served).exists():
             path = self._cache.get(key) or self._compile(key, command, name, source)
-            served = f"object-{len(self._served)}{_suffix(name)}"
-            shutil.copyfile(path, self.armed / served)
-            (self.armed / served).chmod(0o555)
+            shutil.copyfile(path, folder / served)
+            (folder / served).chmod(0o555)
             self._served[key] = served
-        return self._served[key]
+        return folder / served
 
     def _compile(self, key: str, command: tuple[str, ...], name: str, source: str) -> Path:
         started = time.monotonic()
@@ -126,8 +130,9 @@ class Foundry:
             return self._cache.put(key, target)
 
     def close(self) -> None:
-        if self._owns_folder:
-            shutil.rmtree(self.armed, ignore_errors=True)
+        if self._owns_folders:
+            for folder in (self.armed, self.disarmed):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _command(dialect: str, flags: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

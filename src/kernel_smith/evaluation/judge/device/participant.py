@@ -32,7 +32,7 @@ class DeviceParticipant(Participant):
         self._bell = Doorbell.create()
         self._probe = torch.zeros(1, device="cuda")
         self.switching_seconds = 0.0
-        self.unused = True  # has nothing been asked of the process yet?
+        self._asked = False
         self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
     def observe(self, cores: Collection[int]) -> None:
@@ -40,8 +40,13 @@ class DeviceParticipant(Participant):
         with presence.turns().stepping_out():
             self.child.ready()
 
+    @property
+    def is_unused(self) -> bool:
+        """Is there a process that nothing has been asked of yet?"""
+        return not self._asked and not self.ended
+
     def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
-        self.unused = False
+        self._asked = True
         with presence.turns().stepping_out():
             answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
         missing = answer.get("missing")

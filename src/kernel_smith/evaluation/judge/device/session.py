@@ -44,7 +44,7 @@ from kernel_smith.evaluation.judge.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
 from kernel_smith.evaluation.judge.statistics import distribution
-from kernel_smith.evaluation.judge.workshop import Maker
+from kernel_smith.evaluation.judge.workshop import Folders, Maker
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError
 from kernel_smith.records import (
     Accuracy,
@@ -77,7 +77,8 @@ class DeviceSession(Session):
     def __init__(self, spares: Spares, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._spares = spares
-        self._spare: Spare | None = None
+        self._taken: list[Spare] = []
+        self._launched: list[Child] = []
 
     def _check_options(self) -> None:
         """Every baseline is there."""
@@ -109,15 +110,20 @@ class DeviceSession(Session):
         return super()._check(bench, candidate)
 
     def close(self) -> None:
-        """Most candidates that fail do so before the process without kernels is needed."""
-        disarmed = self._disarmed
-        if isinstance(disarmed, DeviceParticipant) and disarmed.unused and not disarmed.ended:
-            disarmed.close()
-            self._waiting().append(disarmed.child)
+        """Most candidates that fail do so before the process without kernels is needed: it serves
+        the next one."""
+        idle = [spare.child for spare in self._taken if spare.child not in self._launched]
+        for participant in (self._armed, self._disarmed):
+            if isinstance(participant, DeviceParticipant) and participant.is_unused:
+                participant.close()
+                idle.append(participant.child)
         super().close()
-        if self._spare is not None:
-            self._spares.take_back(self._spare)
-            self._spare = None
+        for spare in self._taken:
+            if spare.child in idle:
+                self._spares.take_back(spare)
+            else:
+                self._spares.forget(spare)
+        self._taken = []
         presence.give_memory_back()
 
     @contextlib.contextmanager
@@ -131,18 +137,25 @@ class DeviceSession(Session):
 
     def _maker(self, tree: ast.Module) -> Maker:
         limits = self._options.limits
-        self._spare = self._spares.take(limits)
-        folder = self._spare.objects
-        return Foundry(self._nursery, self._place, limits, presence.turns(), folder)
-
-    def _waiting(self) -> list[Child]:
-        return [] if self._spare is None else self._spare.children
+        self._taken = [self._spares.take(limits) for _ in range(2)]
+        armed, disarmed = (spare.objects for spare in self._taken)
+        folders = Folders(armed, disarmed)
+        return Foundry(self._nursery, self._place, limits, presence.turns(), folders)
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
-        waiting = self._waiting()
-        child = waiting.pop() if waiting else self._spares.start(objects, self._options.limits)
+        child = self._waiting_at(objects)
+        if child is None:
+            child = self._spares.start_beside(objects, self._options.limits)
         child.provide = provide
         return DeviceParticipant(self.role, child, self._options.limits)
+
+    def _waiting_at(self, objects: Path) -> Child | None:
+        """The process that waits for these objects, the first time that it is asked for."""
+        for spare in self._taken:
+            if spare.objects == objects and spare.child not in self._launched:
+                self._launched.append(spare.child)
+                return spare.child
+        return None
 
     def _load(self, participant: Participant) -> None:
         participant.load(

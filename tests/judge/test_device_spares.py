@@ -1,0 +1,104 @@
+"""Processes that wait for the next candidate: as few as possible are started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kernel_smith.evaluation.judge.device.spares import Spares
+from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.records import Limits
+
+LIMITS = Limits()
+OTHERS = Limits(call_seconds=99)
+
+
+class Witness:
+    """Takes the part of the nursery, and notes which processes were started and ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.started: list[tuple[Path, ...]] = []
+        self.ended: list[object] = []
+
+    def new_folder(self, name: str) -> Path:
+        path = self._folder / f"{name}-{len(list(self._folder.iterdir()))}-{len(self.started)}"
+        path.mkdir()
+        return path
+
+    def start(self, place: Any, limits: Limits, *, readable: tuple[Path, ...], gpu: bool) -> object:
+        assert gpu
+        self.started.append(readable)
+        return object()
+
+    def end(self, child: object) -> None:
+        assert child not in self.ended
+        self.ended.append(child)
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Witness:
+    return Witness(tmp_path)
+
+
+@pytest.fixture
+def spares(nursery: Witness) -> Spares:
+    return Spares(cast(Nursery, nursery), cast(Place, None))
+
+
+def test_each_process_reads_a_folder_of_its_own(nursery: Witness, spares: Spares) -> None:
+    first, second = spares.take(LIMITS), spares.take(LIMITS)
+    assert nursery.started == [(first.objects,), (second.objects,)]
+    assert first.objects != second.objects
+
+
+def test_what_was_prepared_is_taken(nursery: Witness, spares: Spares) -> None:
+    spares.prepare(LIMITS)
+    spares.prepare(LIMITS)
+    assert len(nursery.started) == 2
+    assert {spares.take(LIMITS).child, spares.take(LIMITS).child}
+    assert len(nursery.started) == 2
+
+
+def test_one_that_was_not_needed_serves_the_next_and_sees_nothing_of_the_last(
+    nursery: Witness, spares: Spares
+) -> None:
+    used, unused = spares.take(LIMITS), spares.take(LIMITS)
+    (unused.objects / "kernels-0.so").write_text("compiled")
+    spares.forget(used)
+    spares.take_back(unused)
+    spares.prepare(LIMITS)
+    assert len(nursery.started) == 3
+    assert spares.take(LIMITS) == unused
+    assert list(unused.objects.iterdir()) == []
+    assert not used.objects.exists()
+    assert nursery.ended == []
+
+
+def test_no_more_wait_than_a_candidate_needs(nursery: Witness, spares: Spares) -> None:
+    unused = spares.take(LIMITS)
+    spares.prepare(LIMITS)
+    spares.take_back(unused)
+    assert nursery.ended == [unused.child]
+    assert not unused.objects.exists()
+
+
+def test_other_limits_are_another_process(nursery: Witness, spares: Spares) -> None:
+    spares.prepare(LIMITS)
+    assert spares.take(OTHERS).limits == OTHERS
+    assert len(nursery.started) == 3
+    spares.prepare(OTHERS)
+    assert len(nursery.ended) == 2
+    assert len(nursery.started) == 5
+
+
+def test_at_the_end_all_that_wait_are_ended(nursery: Witness, spares: Spares) -> None:
+    spares.prepare(LIMITS)
+    taken = spares.take(LIMITS)
+    spares.close()
+    assert len(nursery.ended) == 1
+    assert taken.child not in nursery.ended
+    spares.close()
+    assert len(nursery.ended) == 1
