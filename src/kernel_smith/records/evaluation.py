@@ -207,6 +207,10 @@ class Evaluation(VersionedRecord):
         default=False,
         description="correctness alone: kernels were interpreted on the CPU, nothing was timed",
     )
+    conformance: bool = Field(
+        default=False,
+        description="correctness alone: kernels ran on other hardware than they are for",
+    )
     made_up: bool = Field(
         default=False,
         description="a simulated device's: nothing was compiled, run or measured",
@@ -245,7 +249,7 @@ class Evaluation(VersionedRecord):
         if self.stage is Stage.OK:
             if self.reason is not None:
                 raise ValueError("an ok evaluation carries no reason")
-            if self.accuracy is None or (self.timing is None) != self.interpreted:
+            if self.accuracy is None or (self.timing is None) != self.untimed:
                 raise ValueError("an ok evaluation carries accuracy, and timing unless interpreted")
             return self
         if self.reason is None:
@@ -259,3 +263,8 @@ class Evaluation(VersionedRecord):
     @property
     def ok(self) -> bool:
         return self.stage is Stage.OK
+
+    @property
+    def untimed(self) -> bool:
+        """Was correctness all that could be learned?"""
+        return self.interpreted or self.conformance

@@ -55,8 +55,8 @@ def render(evaluation: Evaluation) -> str:
 
 
 def _verdict(evaluation: Evaluation) -> str:
-    if evaluation.stage is Stage.OK and evaluation.interpreted:
-        return "ok: correct, as interpreted on the CPU. Nothing was timed."
+    if evaluation.stage is Stage.OK and evaluation.untimed:
+        return f"ok: correct, {_where_untimed(evaluation)}. Nothing was timed."
     if evaluation.stage is Stage.OK:
         assert evaluation.timing is not None
         speedup = evaluation.timing.speedup
@@ -69,6 +69,13 @@ def _verdict(evaluation: Evaluation) -> str:
         f"{evaluation.stage.value}: {evaluation.reason.value}: {meaning.sentence}.{detail}"
         f"\n  Advice: {meaning.advice}"
     )
+
+
+def _where_untimed(evaluation: Evaluation) -> str:
+    place = "as interpreted on the CPU" if evaluation.interpreted else "on an NVIDIA GPU"
+    if not evaluation.conformance:
+        return place
+    return f"{place}, which is conformance: {evaluation.backend} hardware has not seen it"
 
 
 def describe_speedup(speedup: Interval, baseline: str) -> str:

@@ -71,7 +71,7 @@ def reward_of(evaluation: Evaluation, rule: RewardRule, *, has_parent: bool) -> 
 
 def _gain(evaluation: Evaluation, *, has_parent: bool) -> tuple[Interval | None, str]:
     if evaluation.timing is None:
-        return None, "the kernels were interpreted, and nothing was timed"
+        return None, "nothing was timed: the kernels ran elsewhere than where they are for"
     if not has_parent:
         return evaluation.timing.speedup, ""
     beside = evaluation.beside

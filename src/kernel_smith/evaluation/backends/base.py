@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Literal as OneOf
 from typing import Protocol
 
 from kernel_smith.inline.literals import Literal
+
+Route = OneOf["native", "nvidia", "cpu"]
+"""How kernels get to run: on the hardware that they are for, which is the only way to time them; on
+an NVIDIA GPU in place of it; or interpreted on the CPU."""
 
 
 class Backend(Protocol):
@@ -15,6 +20,11 @@ class Backend(Protocol):
     name: str
     gpu: bool
     """Are its kernels for a GPU? Without one they are interpreted, for correctness alone."""
+    in_process: bool
+    """Are kernels functions of the candidate, which its own process compiles, and not texts?"""
+
+    def route(self, *, on_device: bool) -> Route:
+        """How kernels run on this machine, on its GPU or beside it."""
 
     def sources(self, tree: ast.Module) -> list[Literal]:
         """Kernel sources that can be compiled before the candidate runs."""

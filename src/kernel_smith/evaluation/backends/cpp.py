@@ -1,35 +1,14 @@
-"""C++ kernels on the CPU, compiled by the host's compiler and called through the C ABI."""
+"""C++ kernels on the CPU, compiled by the host's compiler."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
-from kernel_smith.inline.elf import imported_symbols, neutralise
-from kernel_smith.inline.literals import Literal, find_sources
-
-# Loading other code, starting processes, administering this one: none of it is computing. Not here:
-# `syscall`, which C++20's barriers and waiting atomics call; the sandbox filters system calls.
-_FORBIDDEN = frozenset(
-    {"dlopen", "dlmopen", "dlsym", "dlvsym", "dladdr", "dl_iterate_phdr"}
-    | {"fork", "vfork", "_Fork", "clone", "posix_spawn", "posix_spawnp", "system", "popen"}
-    | {"execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
-    | {"ptrace", "process_vm_readv", "process_vm_writev", "kill", "tgkill"}
-    | {"socket", "connect", "mprotect", "pkey_mprotect", "memfd_create", "shm_open"}
-    | {"sched_setaffinity", "pthread_setaffinity_np", "setpriority", "nice"}
-    | {"setrlimit", "prlimit", "prctl", "personality"}
-)
+from kernel_smith.evaluation.backends.base import Route
+from kernel_smith.evaluation.backends.compiled import CompiledBackend
 
 
-class CppBackend:
+class CppBackend(CompiledBackend):
     name = "cpp"
     gpu = False
 
-    def sources(self, tree: ast.Module) -> list[Literal]:
-        return [literal for literal in find_sources(tree) if literal.dialect == "cpp"]
-
-    def forbidden_symbols(self, compiled: Path) -> list[str]:
-        return sorted(_FORBIDDEN & {name.split("@")[0] for name in imported_symbols(compiled)})
-
-    def disarm(self, compiled: Path, target: Path) -> None:
-        neutralise(compiled, target)
+    def route(self, *, on_device: bool) -> Route:
+        return "native"

@@ -8,6 +8,7 @@ import importlib.util
 from pathlib import Path
 
 from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.evaluation.backends.base import Route
 from kernel_smith.inline.literals import Literal
 
 
@@ -24,9 +25,13 @@ def require_triton() -> str:
 class TritonBackend:
     name = "triton"
     gpu = True
+    in_process = True
 
     def __init__(self) -> None:
         require_triton()
+
+    def route(self, *, on_device: bool) -> Route:
+        return "native" if on_device else "cpu"
 
     def sources(self, tree: ast.Module) -> list[Literal]:
         """None: kernels are Python functions of the candidate itself."""

@@ -36,7 +36,7 @@ _SHARED_BYTES = 256 << 20
 class HostSession(Session):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.interpreted = self._backend.gpu
+        self.route = self._backend.route(on_device=False)
         if self.interpreted:
             self._task = self._small_part(self._task)
 
@@ -54,8 +54,10 @@ class HostSession(Session):
             )
 
     def _maker(self, tree: ast.Module) -> Maker:
-        limits = self._options.limits
-        return Workshop(self._candidate, tree, self._backend, self._nursery, self._place, limits)
+        options, place = self._options, self._place
+        return Workshop(
+            self._candidate, tree, self._backend, self._nursery, place, options.limits, self.route
+        )
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
         child = self._nursery.start(
@@ -80,7 +82,7 @@ class HostSession(Session):
             candidate.name,
             "ModelNew",
             threads,
-            interpreted=self.interpreted,
+            interpreted=self.interpreted and self._backend.in_process,
             disarmed=participant is self._disarmed,
         )
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.backends import Route, find_backend
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import ChildFailed
 from kernel_smith.evaluation.judge.correctness import (
@@ -69,8 +69,8 @@ Progress = Callable[[str], None]
 class Session(ABC):
     """The state of one evaluation. Subclasses know where it runs: see `HostSession`."""
 
-    interpreted = False
-    """Are kernels interpreted on the CPU, for correctness alone?"""
+    route: Route
+    """How the candidate's kernels get to run here. Only natively they can be timed."""
     keeps_disarmed = False
     """Is the process whose kernels do nothing of use after the check that they matter?"""
 
@@ -103,6 +103,16 @@ class Session(ABC):
         self._rival: Rival | None = None
         self._beside: Beside | None = None
         self.role = CANDIDATE
+
+    @property
+    def interpreted(self) -> bool:
+        """Do kernels for a GPU run on the CPU?"""
+        return self.route == "cpu"
+
+    @property
+    def conformance(self) -> bool:
+        """Is even the GPU of this machine, if there is one, not what the kernels are for?"""
+        return self.route != "native" and self._backend.route(on_device=True) != "native"
 
     def run(self, beside: Session | None = None) -> Evaluation:
         """`beside`: the session of another candidate, which this one is timed beside."""
@@ -168,8 +178,8 @@ class Session(ABC):
         )
         self._seconds["compiler alone"] = workshop.compiling_seconds
         accuracy = _worst_accuracy(list(checked.values()))
-        if self.interpreted:
-            return self._record(reason=None, accuracy=accuracy, interpreted=True)
+        if self.route != "native":
+            return self._record(reason=None, accuracy=accuracy)
         self._binary = fingerprint(
             self._candidate.source, workshop.kernel_texts, workshop.products()
         )
@@ -289,7 +299,8 @@ class Session(ABC):
         """
         workshop = self._workshop
         assert workshop is not None
-        if not workshop.has_kernels and not self.interpreted:
+        seen_at_work = self.interpreted and self._backend.in_process
+        if not workshop.has_kernels and not seen_at_work:
             self._accept_own_build()
             return
         if not workshop.can_disarm:
@@ -374,6 +385,8 @@ class Session(ABC):
             backend=self._candidate.backend,
             stage=stage,
             reason=reason,
+            interpreted=self.interpreted,
+            conformance=self.conformance,
             beside=self._beside,
             notes=tuple(self._notes),
             binary=self._binary,

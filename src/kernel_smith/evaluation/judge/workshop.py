@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
-from kernel_smith.evaluation.backends import Backend
+from kernel_smith.evaluation.backends import Backend, Route
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.inline.build import BuildResult, Ran, build
@@ -71,6 +71,7 @@ class Workshop:
         nursery: Nursery,
         place: Place,
         limits: Limits,
+        route: Route = "native",
         folders: Folders | None = None,
     ) -> None:
         self._candidate = candidate
@@ -78,6 +79,7 @@ class Workshop:
         self._nursery = nursery
         self._place = place
         self._limits = limits
+        self._route = route
         self._cache = ObjectCache()
         self._literals = backend.sources(tree)
         self._built: dict[tuple[str, tuple[str, ...]], str] = {}

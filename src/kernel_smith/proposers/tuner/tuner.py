@@ -101,7 +101,7 @@ class Tuner:
 
 def _known_score(evaluation: Evaluation) -> float | None:
     """Failures score zero. Of what was not measured well nothing is known."""
-    unmeasured = evaluation.stage is Stage.UNSTABLE or evaluation.interpreted
+    unmeasured = evaluation.stage is Stage.UNSTABLE or evaluation.untimed
     return None if unmeasured else score(evaluation)
 
 

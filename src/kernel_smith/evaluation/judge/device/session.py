@@ -39,6 +39,7 @@ from kernel_smith.evaluation.judge.device.standings import (
     through_eager,
 )
 from kernel_smith.evaluation.judge.device.telemetry import TelemetrySampler
+from kernel_smith.evaluation.judge.device.workshop import DeviceWorkshop
 from kernel_smith.evaluation.judge.integrity import check_physics
 from kernel_smith.evaluation.judge.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.participant import Participant
@@ -76,6 +77,7 @@ class DeviceSession(Session):
 
     def __init__(self, spares: Spares, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.route = self._backend.route(on_device=True)
         self._spares = spares
         self._taken: list[Spare] = []
         self._launched: list[Child] = []
@@ -140,7 +142,18 @@ class DeviceSession(Session):
         self._taken = [self._spares.take(limits) for _ in range(2)]
         armed, disarmed = (spare.objects for spare in self._taken)
         folders = Folders(armed, disarmed)
-        return Foundry(self._nursery, self._place, limits, presence.turns(), folders)
+        if self._backend.in_process:
+            return Foundry(self._nursery, self._place, limits, presence.turns(), folders)
+        return DeviceWorkshop(
+            self._candidate,
+            tree,
+            self._backend,
+            self._nursery,
+            self._place,
+            limits,
+            self.route,
+            folders,
+        )
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
         child = self._waiting_at(objects)

@@ -1,0 +1,25 @@
+"""HIP C++ kernels for AMD GPUs, compiled by hipcc.
+
+Where there is an NVIDIA GPU in place of an AMD one they are built by nvcc, with waves of 64 threads
+emulated; where there is none, on the CPU. Both are conformance: correctness alone.
+"""
+
+from __future__ import annotations
+
+from kernel_smith.evaluation.backends.base import Route
+from kernel_smith.evaluation.backends.compiled import CompiledBackend
+
+
+class HipBackend(CompiledBackend):
+    name = "hip"
+
+    def route(self, *, on_device: bool) -> Route:
+        if not on_device:
+            return "cpu"
+        return "native" if _is_rocm() else "nvidia"
+
+
+def _is_rocm() -> bool:
+    import torch
+
+    return torch.version.hip is not None
