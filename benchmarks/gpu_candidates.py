@@ -1,12 +1,13 @@
-"""Judge a mixed set of Triton candidates on this GPU: how they end, and how many a minute.
+"""Judge a mixed set of GPU candidates on this GPU: how they end, and how many a minute.
 
     python benchmarks/gpu_candidates.py --lanes 4 --json results.jsonl
+    python benchmarks/gpu_candidates.py --backend cuda --json results.jsonl
 
-The set is that of the tests: honest kernels of many kinds over tens of tasks, and cheats, crashes,
-hangs and memory hogs, which are judged without the static screen. Every line is written when its
-candidate is done, so a run that is cut short keeps what it has. The last line sums up: also how an
-honest candidate fared before all others (which warms the lanes) and after them, and how much of the
-device's memory was free before the judges started and when they were gone.
+The set is that of the tests for the backend: honest kernels of many kinds over tens of tasks, and
+cheats, crashes, hangs and memory hogs, which are judged without the static screen. Every line is
+written when its candidate is done, so a run that is cut short keeps what it has. The last line sums
+up: also how an honest candidate fared before all others (which warms the lanes) and after them, and
+how much of the device's memory was free before the judges started and when they were gone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from kernel_smith.records import Candidate, Evaluation, Limits, Options, Samplin
 from kernel_smith.tasks import builtin_tasks, read_task
 
 FOLDER = Path(__file__).parent.parent / "tests" / "gpu"
+CANDIDATES = {"triton": FOLDER, "cuda": FOLDER / "cuda"}
 SAMPLING = Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6)
 WITNESS = "row_softmax__"
 LIMITS = Limits(load_seconds=20, call_seconds=5, compile_seconds=30)
@@ -40,15 +42,15 @@ class Entry(NamedTuple):
     ends: tuple[str, ...]
 
 
-def entries() -> Iterator[Entry]:
+def entries(backend: str) -> Iterator[Entry]:
     """Honest candidates, which must end ok, and cheats, whose first lines say how they may end."""
     tasks = {task.name: task for task in builtin_tasks("gpu")}
     tasks |= {path.stem: read_task(path) for path in sorted((FOLDER / "tasks").glob("*.py"))}
-    for path in sorted((FOLDER / "exploits").glob("*.py")):
+    for path in sorted((CANDIDATES[backend] / "exploits").glob("*.py")):
         lines = path.read_text().splitlines()[:4]
         header = dict(line.removeprefix("# ").split(": ", 1) for line in lines)
         yield Entry(path.stem, tasks[header["task"]], path, tuple(header["expect"].split(", ")))
-    for path in sorted((FOLDER / "honest").glob("*.py")):
+    for path in sorted((CANDIDATES[backend] / "honest").glob("*.py")):
         task = tasks[path.stem.partition("__")[0]]
         yield Entry(path.stem, task, path, ("ok/faster", "ok/slower", "ok/same"))
 
@@ -78,16 +80,16 @@ def judge(entry: Entry, evaluation: Evaluation, seconds: float) -> dict[str, Any
     }
 
 
-def judge_witness(pool: LocalPool, moment: str, options: Options) -> dict[str, Any]:
+def judge_witness(pool: LocalPool, backend: str, moment: str, options: Options) -> dict[str, Any]:
     """The same honest candidate on every lane, whatever else has happened; what one of them says.
 
     Lanes that have judged something are warm.
     """
-    witness = next(entry for entry in entries() if entry.name.startswith(WITNESS))
+    witness = next(entry for entry in entries(backend) if entry.name.startswith(WITNESS))
     futures = []
     for lane in range(pool.capacity()):
         source = f"{witness.path.read_text()}\n# {moment} {lane}\n"
-        candidate = Candidate(backend="triton", source=source, name=witness.path.name)
+        candidate = Candidate(backend=backend, source=source, name=witness.path.name)
         futures.append(pool.submit(witness.task, candidate, options))
     row = [judge(witness, future.result(), 0.0) for future in futures].pop()
     return {"end": row["end"], "speedup": row["speedup"]}
@@ -95,6 +97,7 @@ def judge_witness(pool: LocalPool, moment: str, options: Options) -> dict[str, A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backend", choices=list(CANDIDATES), default="triton")
     parser.add_argument("--lanes", type=int, default=4)
     parser.add_argument("--every", type=int, default=1, help="only every n-th candidate")
     parser.add_argument("--only", default="", help="only candidates whose name holds this")
@@ -102,19 +105,20 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="list the kernels, too")
     parser.add_argument("--json", type=Path, default=Path("gpu_candidates.jsonl"))
     chosen = parser.parse_args()
-    wanted = [entry for entry in entries() if chosen.only in entry.name][:: chosen.every]
+    wanted = [entry for entry in entries(chosen.backend) if chosen.only in entry.name]
+    wanted = wanted[:: chosen.every]
     options = Options(
         seeds=2, screen=False, sampling=SAMPLING, limits=LIMITS, profile=chosen.profile
     )
     deadline = time.monotonic() + 60 * chosen.minutes
     free, _ = torch.cuda.mem_get_info()
     with chosen.json.open("a") as file, LocalPool(chosen.lanes) as pool:
-        before = judge_witness(pool, "before", options)
+        before = judge_witness(pool, chosen.backend, "before", options)
         begin = time.monotonic()
         futures: dict[Future[Evaluation], Entry] = {}
         for entry in wanted:
             text = entry.path.read_text()
-            candidate = Candidate(backend="triton", source=text, name=entry.path.name)
+            candidate = Candidate(backend=chosen.backend, source=text, name=entry.path.name)
             futures[pool.submit(entry.task, candidate, options)] = entry
         rows = []
         for future in as_completed(futures, timeout=60 * chosen.minutes + 600):
@@ -134,10 +138,11 @@ def main() -> None:
                     waiting.cancel()
                 break
         total = time.monotonic() - begin
-        after = judge_witness(pool, "after", options)
+        after = judge_witness(pool, chosen.backend, "after", options)
         pool.close()
         timed = sum(row.get("seconds", {}).get("timing", 0.0) for row in rows)
         summary = {
+            "backend": chosen.backend,
             "lanes": chosen.lanes,
             "evaluations": len(rows),
             "as_expected": sum(row["expected"] for row in rows),

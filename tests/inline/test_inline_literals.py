@@ -162,3 +162,19 @@ def test_names_that_double_one_another_do_not_exhaust_memory() -> None:
 def test_long_concatenations_are_followed() -> None:
     text = IMPORT + "cpp(" + " + ".join(["'x'"] * 500) + ")"
     assert sources(text) == ["x" * 500]
+
+
+def test_every_dialects_helper_is_found() -> None:
+    source = """
+from kernel_smith import inline
+from kernel_smith.inline import *
+a = cuda("int x;")
+b = maca("int y;", ["-O2"])
+c = inline.hip("int z;")
+d = cpp("int w;")
+"""
+    tree = ast.parse(source)
+    assert [(found.dialect, found.source) for found in find_sources(tree)] == [
+        *(("cuda", "int x;"), ("maca", "int y;"), ("hip", "int z;"), ("cpp", "int w;")),
+    ]
+    assert has_kernel_call(ast.parse("from kernel_smith.inline import hip\nhip(text())"))

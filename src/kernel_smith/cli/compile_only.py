@@ -1,4 +1,4 @@
-"""`kernel-smith evaluate --compile-only`: does a Triton candidate compile for this GPU?"""
+"""`kernel-smith evaluate --compile-only`: does a candidate compile for a GPU?"""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate, Task
 from kernel_smith.records.compile_prose import render_compiled
 
-DEFAULT_ARCH = "sm_90"
-
-_BACKEND = "triton"
+_TRITON_ARCH = "sm_90"
 
 
 def compile_and_print(
-    task: Task, candidate: Candidate, path: Path, arch: str, *, json: bool, quiet: bool
+    task: Task, candidate: Candidate, path: Path, arch: str | None, *, json: bool, quiet: bool
 ) -> bool:
     """Compile for `arch`, print the report, and say whether all is well."""
-    from kernel_smith.evaluation.gate import compile_only, find_target
+    from kernel_smith.evaluation.backends import find_backend
+    from kernel_smith.evaluation.gate import compile_only, compile_texts, find_target
 
-    if candidate.backend != _BACKEND:
+    backend = find_backend(candidate.backend)
+    if not backend.gpu:
         raise BadInput(
-            f"--compile-only is for Triton candidates, not for backend {candidate.backend}",
-            hint=f"add --backend {_BACKEND}, or leave out --compile-only",
+            f"--compile-only is for kernels for a GPU, not for backend {candidate.backend}",
+            hint="name another --backend, or leave out --compile-only",
         )
-    target = find_target(arch)
     with progress(quiet) as report:
-        compiled = compile_only(task, candidate, target, progress=report)
+        if backend.in_process:
+            target = find_target(arch or _TRITON_ARCH)
+            compiled = compile_only(task, candidate, target, progress=report)
+        else:
+            compiled = compile_texts(task, candidate, arch, report)
     if json:
         print_json(compiled.model_dump(mode="json"))
         return compiled.ok
     console.print(f"{task.name} <- {path}", style="bold", markup=False)
     console.print(render_compiled(compiled), markup=False)
-    console.print(f"Compiled by triton {compiled.triton}; no GPU was used.", markup=False)
+    console.print(f"Compiled by {compiled.compiler}; no GPU was used.", markup=False)
     command = shlex.join(["kernel-smith", *sys.argv[1:]])
     if compiled.ok:
         print_next(f"{command} --json", "the whole record")

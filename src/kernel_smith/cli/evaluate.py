@@ -10,7 +10,7 @@ from typing import Annotated, get_args
 import typer
 
 from kernel_smith.cli.candidates import read_candidate
-from kernel_smith.cli.compile_only import DEFAULT_ARCH, compile_and_print
+from kernel_smith.cli.compile_only import compile_and_print
 from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
@@ -40,7 +40,9 @@ def evaluate(
         Path | None,
         typer.Argument(help="A Python file with class ModelNew; default: the starting kernel."),
     ] = None,
-    backend: Annotated[str, typer.Option(help="The candidate's dialect: cpp or triton.")] = "cpp",
+    backend: Annotated[
+        str, typer.Option(help="The candidate's dialect: cpp, triton, cuda, maca or hip.")
+    ] = "cpp",
     baseline: Annotated[
         list[str] | None,
         typer.Option(help=f"What to compare with: {', '.join(_BASELINES)}. May be repeated."),
@@ -69,15 +71,15 @@ def evaluate(
     ] = False,
     interpret: Annotated[
         bool,
-        typer.Option(_INTERPRET, help="Interpret Triton kernels on the CPU, even with a GPU."),
+        typer.Option(_INTERPRET, help="Interpret kernels for a GPU on the CPU, even with one."),
     ] = False,
     compile_only: Annotated[
         bool,
-        typer.Option("--compile-only", help="Only compile Triton kernels; needs no GPU."),
+        typer.Option("--compile-only", help="Only compile kernels for a GPU; needs none."),
     ] = False,
     arch: Annotated[
         str | None,
-        typer.Option(help=f"The GPU to compile for, with --compile-only; default: {DEFAULT_ARCH}."),
+        typer.Option(help="The GPU to compile for, with --compile-only, such as sm_90 or gfx90a."),
     ] = None,
     ncu: Annotated[
         bool,
@@ -100,8 +102,8 @@ def evaluate(
 ) -> None:
     """Compile, check and time one candidate, and print the evidence.
 
-    Triton candidates run on the GPU where there is one. Without one, or with --interpret, they are
-    checked on small workloads in Triton's interpreter, and not timed.
+    Kernels for a GPU run on it where there is one. Without one, or with --interpret, they are
+    checked on small workloads in Triton's interpreter or by emulation, and not timed.
 
     Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
     """
@@ -114,8 +116,7 @@ def evaluate(
     if interpret:
         _check_interpretable(backend, compile_only)
     if compile_only:
-        chosen = arch or DEFAULT_ARCH
-        compiles = compile_and_print(found, program, path, chosen, json=json, quiet=quiet)
+        compiles = compile_and_print(found, program, path, arch, json=json, quiet=quiet)
         raise typer.Exit(0 if compiles else _NEGATIVE)
     if arch is not None:
         raise BadInput(f"--arch {arch} without --compile-only", hint="add --compile-only")
@@ -226,10 +227,12 @@ def _check_interpretable(backend: str, compile_only: bool) -> None:
             f"{_INTERPRET} with --compile-only: one runs the kernels, the other does not",
             hint="leave one of them out",
         )
-    if backend != "triton":
+    from kernel_smith.evaluation.backends import find_backend
+
+    if not find_backend(backend).gpu:
         raise BadInput(
-            f"{_INTERPRET} is for Triton candidates, not for backend {backend}",
-            hint=f"add --backend triton, or leave out {_INTERPRET}",
+            f"{_INTERPRET} is for kernels for a GPU, not for backend {backend}",
+            hint=f"name another --backend, or leave out {_INTERPRET}",
         )
 
 

@@ -21,7 +21,12 @@ TaskName = Annotated[str, typer.Argument(help="A built-in task's name, or a task
 @app.command("list")
 def list_tasks(
     suite: Annotated[
-        str, typer.Option("--suite", help="cpu: small sizes; gpu: the sizes that servers see.")
+        str,
+        typer.Option(
+            "--suite",
+            help="cpu: small sizes; gpu: the sizes that servers see; maca: operators with CUDA "
+            "and MACA starting kernels.",
+        ),
     ] = "cpu",
     json: Json = False,
 ) -> None:

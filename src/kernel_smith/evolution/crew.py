@@ -12,6 +12,7 @@ from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task, Usage
 
 _START, _SEED = "start", "seed"
+_DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compiler writes
 
 
 @contextlib.contextmanager
@@ -47,12 +48,14 @@ def begin_with(
     config: RunConfig, task: Task, starts: Sequence[Candidate], *, with_seed: bool
 ) -> RunConfig:
     """Keep in the configuration what a run begins with: the programs that are there, and what the
-    framework's compiler makes of the task. So a run that is resumed knows it, too."""
+    framework's compiler makes of the task, where it writes for this backend. So a run that is
+    resumed knows it, too."""
+    with_seed = with_seed and config.backend in _DEVICE_OF_SEED
     if not starts and not with_seed and "model" not in config.proposers:
         raise BadInput(
             f"task {task.name} has no starting kernel for backend {config.backend}",
-            hint="name a program to start from: --start FILE, or have one written: --proposer seed "
-            "or --proposer model",
+            hint="name a program to start from: --start FILE, or have one written: --proposer model"
+            + (" or --proposer seed" if config.backend in _DEVICE_OF_SEED else ""),
         )
     programs = [candidate.model_dump(mode="json") for candidate in starts]
     settings = config.settings | {_START: {"programs": programs}, _SEED: {"wanted": with_seed}}
@@ -69,7 +72,7 @@ def first_programs(state: RunState) -> list[Opener]:
     def compile_seed() -> Proposal:
         from kernel_smith.proposers.seed import make_seed
 
-        made = make_seed(state.task, "cuda" if state.config.backend == "triton" else "cpu")
+        made = make_seed(state.task, _DEVICE_OF_SEED[state.config.backend])
         summary = f"what torch.compile makes of it: {made.kernels} kernels"
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
 

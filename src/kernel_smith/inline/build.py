@@ -21,13 +21,9 @@ from pathlib import Path
 
 from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.inline.cache import ObjectCache, object_key
-from kernel_smith.inline.toolchain import (
-    DIALECTS,
-    Toolchain,
-    check_flags,
-    command,
-    find_toolchain,
-)
+from kernel_smith.inline.dialects import SOURCE_NAME, recipe
+from kernel_smith.inline.resources import KernelResources, parse_resources
+from kernel_smith.inline.toolchain import Toolchain, check_flags, command, find_toolchain
 
 OUTPUT_LIMIT = 64 * 1024
 MEMORY_LIMIT = 4 << 30
@@ -44,7 +40,9 @@ exec "$@"
 """
 _SMALLEST = '#include <cstdint>\nextern "C" int64_t one() { return 1; }\n'
 # Object files between compiler and linker have random names, which would make logs differ.
-_TEMPORARY_OBJECT = re.compile(r"(?:/tmp/)?\b(?:cc\w{6}|kernel-\w{6,})\.o\b")
+_TEMPORARY_OBJECT = re.compile(
+    r"(?:/tmp/)?\b(?:cc\w{6}\.o|kernel-\w{6,}\.o|tmpxft_[\w-]+_kernel(?:\.[\w.]+)?\.(?:o|cpp))\b"
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,17 @@ class Ran:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """`path` is the library, or None if the compiler failed; then `log` says why."""
+    """`path` is the library, or None if the compiler failed; then `log` says why.
+
+    `resources` is what the compiler said of the kernels, where it compiled for a GPU.
+    """
 
     path: Path | None
     log: str
     seconds: float
     cached: bool
     timed_out: bool
+    resources: tuple[KernelResources, ...] = ()
 
 
 Run = Callable[[list[str], Path, float], Ran]
@@ -107,29 +109,36 @@ def build(
     timeout: float = 60.0,
     run: Run = run_compiler,
     scratch: Path | None = None,
+    route: str = "native",
+    arch: str | None = None,
 ) -> BuildResult:
     """Compile a source, or take the library from the cache (the user's, unless one is given).
 
     `scratch` is where the compiler's files lie meanwhile; by default, among temporary files.
+    `route` and `arch` are those of `find_toolchain`.
     """
     started = time.monotonic()
-    toolchain = find_toolchain(dialect)
-    flags = check_flags(flags)
+    toolchain = find_toolchain(dialect, route, arch)
+    flags = check_flags(flags, dialect)
     cache = ObjectCache() if cache is None else cache
     key = object_key(toolchain, source, flags)
     path = cache.get(key)
     if path is not None:
-        return BuildResult(path, "", time.monotonic() - started, cached=True, timed_out=False)
+        log = cache.notes(key)
+        found = parse_resources(dialect, route, log)
+        return BuildResult(path, log, time.monotonic() - started, True, False, tuple(found))
     with tempfile.TemporaryDirectory(prefix="kernel-smith-", dir=scratch) as name:
         folder = Path(name)
         ran, built = _compile(toolchain, source, flags, folder, timeout, run)
+        log = _tidy(ran.output, folder) + _ending(toolchain, ran)
         if built is not None:
-            path = cache.put(key, built)
+            # Kept for what it says of a GPU's resources; a C++ compiler's says nothing that lasts.
+            path = cache.put(key, built, log if toolchain.arch else "")
         elif not ran.timed_out:
             _require_working(toolchain)
     seconds = time.monotonic() - started
-    log = _tidy(ran.output, folder)
-    return BuildResult(path, log, seconds, cached=False, timed_out=ran.timed_out)
+    found = parse_resources(dialect, route, log)
+    return BuildResult(path, log, seconds, False, ran.timed_out, tuple(found))
 
 
 def _compile(
@@ -137,12 +146,30 @@ def _compile(
 ) -> tuple[Ran, Path | None]:
     """Run the compiler in an empty folder; the library is None if it did not make one."""
     # Relative names keep the folder's out of messages and of the library.
-    source_path = Path(DIALECTS[toolchain.dialect].source_name)
+    source_path = Path(SOURCE_NAME)
     output_path = Path("kernel.so")
-    (folder / source_path).write_text(source, encoding="utf-8", errors="replace")
+    text = _rewritten(source) if toolchain.route == "cpu" else source
+    (folder / source_path).write_text(text, encoding="utf-8", errors="replace")
     ran = run(command(toolchain, source_path, output_path, flags), folder, timeout)
     succeeded = ran.returncode == 0 and not ran.timed_out and (folder / output_path).is_file()
     return ran, folder / output_path if succeeded else None
+
+
+def _rewritten(source: str) -> str:
+    """A GPU's source as the C++ compiler takes it, line by line."""
+    from kernel_smith.inline import simt
+
+    return simt.rewrite(source)
+
+
+def _ending(toolchain: Toolchain, ran: Ran) -> str:
+    """A line for the log if the compiler died, which it could not write itself."""
+    # A shell or a sandbox between us and the compiler tells of a signal by a code above 128.
+    number = -ran.returncode if ran.returncode < 0 else ran.returncode - 128
+    if ran.timed_out or number not in {int(known) for known in signal.Signals}:
+        return ""
+    name = signal.Signals(number).name
+    return f"\n{toolchain.compiler.name}: error: the compiler crashed ({name})\n"
 
 
 @functools.cache
@@ -151,9 +178,11 @@ def _require_working(toolchain: Toolchain) -> None:
     with tempfile.TemporaryDirectory(prefix="kernel-smith-") as name:
         ran, built = _compile(toolchain, _SMALLEST, (), Path(name), 60.0, run_compiler)
         if built is None:
+            row = recipe(toolchain.dialect, toolchain.route)
+            what = "a shared library" if row.architecture else "a shared library with OpenMP"
             raise MissingPrerequisite(
-                f"{toolchain.compiler} cannot build a shared library with OpenMP:\n{ran.output}",
-                hint=f"install a complete compiler: {DIALECTS[toolchain.dialect].install}",
+                f"{toolchain.compiler} cannot build {what}:\n{ran.output}",
+                hint=f"install a complete compiler: {row.install}",
             )
 
 

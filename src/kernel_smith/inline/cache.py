@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kernel_smith.errors import BadInput
-from kernel_smith.inline.toolchain import DIALECTS, Toolchain
+from kernel_smith.inline.dialects import recipe
+from kernel_smith.inline.toolchain import Toolchain
 
 _LIBRARY = "kernel.so"
 _DIGEST = "kernel.so.sha256"
+_NOTES = "compiler.log"
 
 # The rows of /proc/cpuinfo that decide what -march=native means, on x86 and on Arm.
 _PROCESSOR_ROWS = frozenset(
@@ -53,13 +55,16 @@ def keep_text(path: Path, text: str) -> None:
 
 
 def object_key(toolchain: Toolchain, source: str, flags: Sequence[str]) -> str:
-    """Identify a library by all that decides its bytes, the processor included."""
+    """Identify a library by all that decides its bytes, the processor and our headers included."""
     digest = hashlib.sha256()
     parts = [
         toolchain.dialect,
         toolchain.version,
         *toolchain.command_prefix,
-        *DIALECTS[toolchain.dialect].link_arguments,
+        *recipe(toolchain.dialect, toolchain.route).link_arguments,
+        toolchain.route,
+        toolchain.arch,
+        toolchain.headers,
         _processor(),
         *flags,
         source,
@@ -92,7 +97,14 @@ class ObjectCache:
         self._drop(entry)
         return None
 
-    def put(self, key: str, built: Path) -> Path:
+    def notes(self, key: str) -> str:
+        """What was kept beside the library of that key."""
+        try:
+            return (self._entry(key) / _NOTES).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def put(self, key: str, built: Path, notes: str = "") -> Path:
         """Keep a copy of a built library. Of several that arrive at once, the first stays."""
         entry = self._entry(key)
         if kept := self.get(key):  # and if one is there but harmed, this makes room
@@ -102,6 +114,8 @@ class ObjectCache:
                 shutil.copyfile(built, staging / _LIBRARY)
                 (staging / _LIBRARY).chmod(0o444)
                 (staging / _DIGEST).write_text(_digest(staging / _LIBRARY))
+                if notes:
+                    (staging / _NOTES).write_text(notes, encoding="utf-8")
                 staging.chmod(0o755)
                 entry.parent.mkdir(exist_ok=True)
                 with contextlib.suppress(OSError):  # another process was first

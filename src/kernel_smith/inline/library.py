@@ -1,29 +1,41 @@
 """A compiled kernel library whose `extern "C"` functions are called with tensors and numbers.
 
 `Library` opens a shared object and turns each prototype into a Python function. A pointer parameter
-takes anything with `data_ptr()` on the CPU, or None; a scalar parameter takes a number of its kind.
-Calls release the interpreter lock.
+takes anything with `data_ptr()` on the library's device, or None; a scalar parameter takes a number
+of its kind. A stream at the end of a prototype is torch's current one, on the tensors' GPU. Calls
+release the interpreter lock.
 """
 
 from __future__ import annotations
 
 import ctypes
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Literal
 
 from kernel_smith.inline.signature import CType, Parameter, Prototype
 
+Device = Literal["cpu", "cuda"]
+"""Where a library finds its tensors; `cuda` is torch's name for the GPUs of every vendor here."""
+
 _FLOATING = (ctypes.c_float, ctypes.c_double)
+_DEVICE_NAMES: dict[Device, str] = {"cpu": "the CPU", "cuda": "the GPU"}
 
 
 class Library:
     """The functions of one shared object, as attributes."""
 
-    def __init__(self, path: str | PathLike[str], prototypes: Mapping[str, Prototype]) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        prototypes: Mapping[str, Prototype],
+        device: Device = "cpu",
+    ) -> None:
         self._path = fspath(path)
         self._prototypes = dict(prototypes)
+        self._device = device
         self._handle = ctypes.CDLL(self._path)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -33,7 +45,7 @@ class Library:
         prototype = self._prototypes.get(name)
         if prototype is None or not hasattr(self._handle, name):
             raise AttributeError(self._missing(name))
-        caller = _caller(prototype, self._handle[name])
+        caller = _caller(prototype, self._handle[name], self._device)
         self.__dict__[name] = caller
         return caller
 
@@ -45,7 +57,7 @@ class Library:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A module that holds a library can be copied; the copy opens the same file.
-        return Library, (self._path, self._prototypes)
+        return Library, (self._path, self._prototypes, self._device)
 
     def _missing(self, name: str) -> str:
         exported = ", ".join(sorted(n for n in self._prototypes if hasattr(self._handle, n)))
@@ -55,17 +67,22 @@ class Library:
         )
 
 
-def _caller(prototype: Prototype, function: Any) -> Callable[..., Any]:
+def _caller(prototype: Prototype, function: Any, device: Device) -> Callable[..., Any]:
     """The Python function for one C function."""
     if prototype.unsupported:
         return _refusing(prototype)
-    function.argtypes = [parameter.ctype for parameter in prototype.parameters]
+    stream = [ctypes.c_void_p] if prototype.takes_stream else []
+    function.argtypes = [*(parameter.ctype for parameter in prototype.parameters), *stream]
     function.restype = prototype.returns
 
     def careful(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return function(*_converted(prototype, arguments, named))
+        values = _converted(prototype, arguments, named, device)
+        index = _common_gpu(prototype, arguments) if device == "cuda" else None
+        if prototype.takes_stream:
+            values.append(None if index is None else _current_stream()(index))
+        return function(*values)
 
-    caller = _fast_caller(prototype, function, careful)
+    caller = _fast_caller(prototype, function, careful, device)
     caller.__name__ = caller.__qualname__ = prototype.name
     caller.__doc__ = prototype.text
     return caller
@@ -83,7 +100,7 @@ def _refusing(prototype: Prototype) -> Callable[..., Any]:
 
 
 def _fast_caller(
-    prototype: Prototype, function: Any, careful: Callable[..., Any]
+    prototype: Prototype, function: Any, careful: Callable[..., Any], device: Device
 ) -> Callable[..., Any]:
     """A function that passes arguments of the expected kinds on, and leaves the rest to `careful`.
 
@@ -92,14 +109,19 @@ def _fast_caller(
     """
     names = [f"a{index}" for index in range(len(prototype.parameters))]
     pairs = list(zip(names, prototype.parameters, strict=True))
-    checks = " and ".join(_check(name, parameter) for name, parameter in pairs) or "True"
-    values = ", ".join(_value(name, parameter) for name, parameter in pairs)
+    pointers = [name for name, parameter in pairs if parameter.is_pointer]
+    gpu = _gpu_of(pointers) if device == "cuda" else "None"
+    checks = " and ".join(_check(name, parameter, device) for name, parameter in pairs) or "True"
+    values = [_value(name, parameter) for name, parameter in pairs]
+    if prototype.takes_stream:
+        values.append("None if gpu is None else current_stream(gpu)")
     text = (
         "def call(*arguments, **named):\n"
         "    try:\n"
         f"        [{', '.join(names)}] = arguments\n"
+        f"        gpu = {gpu}\n"
         f"        if not named and {checks}:\n"
-        f"            return function({values})\n"
+        f"            return function({', '.join(values)})\n"
         "    except (ArgumentError, AttributeError, TypeError, ValueError):\n"
         "        pass\n"
         "    return careful(arguments, named)\n"
@@ -107,6 +129,7 @@ def _fast_caller(
     scope: dict[str, Any] = {
         "function": function,
         "careful": careful,
+        "current_stream": _current_stream() if device == "cuda" else None,
         "ArgumentError": ctypes.ArgumentError,
     }
     exec(text, scope)
@@ -114,8 +137,28 @@ def _fast_caller(
     return caller
 
 
-def _check(name: str, parameter: Parameter) -> str:
+def _gpu_of(pointers: list[str]) -> str:
+    """The expression for the number of the GPU that the first tensor is on, None without one."""
+    expression = "None"
+    for name in reversed(pointers):
+        expression = f"{name}.get_device() if {name} is not None else {expression}"
+    return expression
+
+
+def _current_stream() -> Callable[[int], int]:
+    """Torch's current stream on a GPU, as an address."""
+    # Whoever has a tensor has torch; importing it is nothing that a compiler needs.
+    torch = sys.modules.get("torch")
+    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    if raw is not None:
+        return raw  # type: ignore[no-any-return]
+    return lambda index: int(sys.modules["torch"].cuda.current_stream(index).cuda_stream)
+
+
+def _check(name: str, parameter: Parameter, device: Device) -> str:
     """The condition under which an argument may be passed on without a closer look."""
+    if parameter.is_pointer and device == "cuda":
+        return f"({name} is None or {name}.is_cuda and {name}.get_device() == gpu)"
     if parameter.is_pointer:
         # Asking a tensor for `device.type` costs several times as much as `is_cpu`.
         return f"({name} is None or {name}.is_cpu)"
@@ -140,7 +183,7 @@ def _range(ctype: CType | None) -> tuple[int, int]:
 
 
 def _converted(
-    prototype: Prototype, arguments: tuple[Any, ...], named: dict[str, Any]
+    prototype: Prototype, arguments: tuple[Any, ...], named: dict[str, Any], device: Device
 ) -> list[object]:
     """Each argument as ctypes wants it, or a TypeError that says which one is wrong."""
     expected = len(prototype.parameters)
@@ -150,32 +193,53 @@ def _converted(
         plural = "" if expected == 1 else "s"
         problem = f"{prototype.name} takes {expected} argument{plural}, got {len(arguments)}"
     else:
-        return [_convert(prototype, index, argument) for index, argument in enumerate(arguments)]
+        return [_convert(prototype, i, argument, device) for i, argument in enumerate(arguments)]
     raise TypeError(f"{problem}; its prototype is: {prototype.text}")
 
 
-def _convert(prototype: Prototype, index: int, argument: Any) -> object:
+def _common_gpu(prototype: Prototype, arguments: tuple[Any, ...]) -> int | None:
+    """The number of the one GPU that all tensors are on; None without tensors."""
+    indices = {
+        argument.get_device()
+        for argument, parameter in zip(arguments, prototype.parameters, strict=True)
+        if parameter.is_pointer and argument is not None
+    }
+    if len(indices) > 1:
+        found = " and ".join(f"cuda:{index}" for index in sorted(indices))
+        raise TypeError(
+            f"{prototype.name} takes tensors of one GPU, got tensors on {found}; "
+            f"its prototype is: {prototype.text}"
+        )
+    return indices.pop() if indices else None
+
+
+def _convert(prototype: Prototype, index: int, argument: Any, device: Device) -> object:
     parameter = prototype.parameters[index]
     label = f" ('{parameter.name}')" if parameter.name else ""
     where = f"argument {index + 1}{label} of {prototype.name}"
     try:
         if parameter.is_pointer:
-            return _address(argument)
+            return _address(argument, device)
         return _number(argument, parameter.ctype)
     except (TypeError, OverflowError) as problem:
         kind = type(problem)
         raise kind(f"{where}: {problem}; its prototype is: {prototype.text}") from None
 
 
-def _address(argument: Any) -> int | None:
+def _address(argument: Any, device: Device) -> int | None:
     if argument is None:
         return None
     if not hasattr(argument, "data_ptr"):
         raise TypeError(f"expected a tensor or None, got {_described(argument)}")
-    device = getattr(getattr(argument, "device", None), "type", "cpu")
-    if device != "cpu":
-        raise TypeError(f"expected a tensor on the CPU, got one on {device}")
+    found = getattr(getattr(argument, "device", None), "type", "cpu")
+    if found != device:
+        built = "" if {found, device} != set(_DEVICE_NAMES) else _built_for(device)
+        raise TypeError(f"expected a tensor on {_DEVICE_NAMES[device]}, got one on {found}{built}")
     return int(argument.data_ptr())
+
+
+def _built_for(device: Device) -> str:
+    return f" (this library was built to run on {_DEVICE_NAMES[device]})"
 
 
 def _number(argument: Any, ctype: CType | None) -> object:

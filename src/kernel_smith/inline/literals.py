@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _MODULE = "kernel_smith.inline"
-_HELPERS = {f"{_MODULE}.cpp": "cpp"}
+_HELPERS = {f"{_MODULE}.{dialect}": dialect for dialect in ("cpp", "cuda", "maca", "hip")}
 
 # Names that double one another could otherwise spell a text of any length.
 _MOST_PIECES = 10_000

@@ -1,4 +1,8 @@
-"""What `cpp` does outside of the evaluator: compile on this machine, into the user's cache."""
+"""What `cpp` and its kin do outside of the evaluator: compile here, into the user's cache.
+
+A GPU dialect is compiled for the GPU that torch sees here; without one, its threads are emulated on
+the CPU.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ from pathlib import Path
 from kernel_smith.inline import CompileError
 from kernel_smith.inline.build import build
 from kernel_smith.inline.diagnostics import relocate
+from kernel_smith.inline.dialects import SOURCE_NAME
+from kernel_smith.inline.gpu import vendor_of_torch
 from kernel_smith.inline.literals import find_sources
-from kernel_smith.inline.toolchain import DIALECTS
 
 
 def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
     """The path of the compiled library; a `CompileError` with the caller's lines otherwise."""
-    result = build(source, flags, dialect)
+    result = build(source, flags, dialect, route=route_here(dialect))
     if result.path is not None:
         return str(result.path)
     if result.timed_out:
@@ -25,6 +30,19 @@ def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
     raise CompileError(
         f"the {dialect} kernel does not compile:", _in_callers_lines(result.log, dialect, source)
     )
+
+
+def route_here(dialect: str) -> str:
+    """The route by which a dialect runs on the tensors that torch has on this machine."""
+    torch = sys.modules.get("torch")
+    if dialect == "cpp":
+        return "native"
+    if torch is None or not torch.cuda.is_available():
+        return "cpu"
+    vendor = vendor_of_torch()
+    if vendor == dialect:
+        return "native"
+    return "nvidia" if vendor == "cuda" else "cpu"
 
 
 def _in_callers_lines(log: str, dialect: str, source: str) -> str:
@@ -36,8 +54,7 @@ def _in_callers_lines(log: str, dialect: str, source: str) -> str:
         return log
     for literal in find_sources(tree):
         if literal.source == source:
-            name = DIALECTS[dialect].source_name
-            return relocate(log, name, literal.first_line, Path(file).name)
+            return relocate(log, SOURCE_NAME, literal.first_line, Path(file).name)
     return log
 
 

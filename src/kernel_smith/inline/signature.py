@@ -1,8 +1,9 @@
 """The `extern "C"` functions of a C++ source, read from its text.
 
 `prototypes` gives one `Prototype` per function that the text defines with C linkage. Functions that
-are only declared are left out: the library would not hold them. A type that cannot be passed by
-value is noted, not refused, because nobody may ever call that function from Python.
+are only declared are left out: the library would not hold them, and so are functions that run on a
+GPU. A type that cannot be passed by value is noted, not refused, because nobody may ever call that
+function from Python. A last parameter that is a stream is no parameter for the caller.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ _NAMED_TYPES: dict[str, CType] = {
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_size_t,
     "ptrdiff_t": ctypes.c_ssize_t,
+    # Enumerations of the GPU runtimes.
+    "cudaError_t": ctypes.c_int,
+    "mcError_t": ctypes.c_int,
+    "hipError_t": ctypes.c_int,
 }
+_STREAM_TYPES = frozenset({"cudaStream_t", "mcStream_t", "hipStream_t"})
 
 # How the words of a built-in integer type name it, whatever their order: (signed, unsigned).
 _INTEGER_TYPES: dict[tuple[str, ...], tuple[CType, CType]] = {
@@ -50,8 +56,14 @@ _INTEGER_WORDS = frozenset({"char", "short", "int", "long", "signed", "unsigned"
 _QUALIFIERS = frozenset(
     {"const", "volatile", "restrict", "__restrict", "__restrict__", "register", "struct", "class"}
 )
-_SPECIFIERS = frozenset({"extern", "inline", "__inline", "__inline__", "constexpr", "typename"})
-_ATTRIBUTES = frozenset({"__attribute__", "__attribute", "__declspec", "alignas", "__extension__"})
+_SPECIFIERS = frozenset(
+    {"extern", "inline", "__inline", "__inline__", "constexpr", "typename"}
+    | {"__host__", "__device__", "__global__", "__forceinline__", "__noinline__"}
+)
+_ATTRIBUTES = frozenset(
+    {"__attribute__", "__attribute", "__declspec", "alignas", "__extension__"}
+    | {"__launch_bounds__", "__maxnreg__", "__cluster_dims__", "__block_size__"}
+)
 _NOT_NAMES = frozenset({"noexcept", "decltype", "void", *_NAMED_TYPES, *_INTEGER_WORDS})
 
 Aliases = dict[str, list[str]]
@@ -68,13 +80,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Prototype:
-    """One function; `returns` is None for void. `unsupported` lists what stops a call."""
+    """One function; `returns` is None for void. `unsupported` lists what stops a call.
+
+    `takes_stream` says that a stream comes after the parameters, which the caller does not pass.
+    """
 
     name: str
     returns: CType | None
     parameters: tuple[Parameter, ...]
     text: str
     unsupported: tuple[str, ...] = ()
+    takes_stream: bool = False
 
 
 def prototypes(source: str) -> dict[str, Prototype]:
@@ -136,7 +152,7 @@ class _Reader:
 
     def _note_function(self, head: list[str], *, c_linkage: bool, has_body: bool) -> None:
         opening = _parameter_list(head)
-        if opening == 0 or "static" in head[:opening]:
+        if opening == 0 or "static" in head[:opening] or _runs_on_gpu(head[:opening]):
             return
         name = head[opening - 1]
         if has_body:
@@ -206,10 +222,17 @@ def _parameter_list(head: Sequence[str]) -> int:
     return index if is_word(name) and name not in _NOT_NAMES else 0
 
 
+def _runs_on_gpu(specifiers: Sequence[str]) -> bool:
+    on_both = "__host__" in specifiers
+    return "__global__" in specifiers or ("__device__" in specifiers and not on_both)
+
+
 def _prototype(head: list[str], opening: int, aliases: Aliases) -> Prototype:
     end = closing(head, opening)
     unsupported: list[str] = []
     parts = split_commas(head[opening + 1 : end])
+    takes_stream = bool(parts) and _is_stream(_resolved(parts[-1], aliases))
+    parts = parts[:-1] if takes_stream else parts
     parameters = []
     for part in [] if parts == [["void"]] else parts:
         part = part[: part.index("=")] if "=" in part else part
@@ -225,7 +248,16 @@ def _prototype(head: list[str], opening: int, aliases: Aliases) -> Prototype:
         if returns is None:
             unsupported.append(f"return type `{_spelled(result)}`")
     text = _spelled([*result, head[opening - 1], *head[opening : end + 1]])
-    return Prototype(head[opening - 1], returns, tuple(parameters), text, tuple(unsupported))
+    return Prototype(
+        head[opening - 1], returns, tuple(parameters), text, tuple(unsupported), takes_stream
+    )
+
+
+def _is_stream(items: Sequence[str]) -> bool:
+    """Whether a parameter is a stream by value, with a name or without, with a default or not."""
+    items = items[: list(items).index("=")] if "=" in items else items
+    words = [token for token in _without_qualifiers(items) if token != "::"]
+    return words[:1] != [] and words[0] in _STREAM_TYPES and all(map(is_word, words[1:]))
 
 
 def _parameter(items: list[str], aliases: Aliases) -> Parameter:

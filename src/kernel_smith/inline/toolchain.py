@@ -1,117 +1,85 @@
-"""Which compiler builds a dialect, with which arguments, and which flags a candidate may add.
+"""Which compiler builds a dialect by a route, and the command line that it gets.
 
-A dialect is one row of `DIALECTS`. `find_toolchain` finds its compiler on this machine,
-`check_flags` refuses flags that would load, read or write something else than the kernel, and
-`command` puts the command line together.
+`find_toolchain` finds the compiler on this machine, and `command` puts its command line together.
+What a compiler is looked for under and is given is a row of `dialects.py`; which flags a candidate
+may add is in `flags.py`.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.inline.dialects import DIALECTS, ROUTES, SOURCE_NAME, Recipe, recipe
+from kernel_smith.inline.flags import ALLOWED_FLAGS, check_flags, flags_for
+from kernel_smith.inline.gpu import visible_architecture
 
+__all__ = [
+    "ALLOWED_FLAGS",
+    "DIALECTS",
+    "ROUTES",
+    "SOURCE_NAME",
+    "Toolchain",
+    "check_flags",
+    "command",
+    "find_toolchain",
+]
 
-@dataclass(frozen=True)
-class Dialect:
-    """How one dialect is compiled. Of each group in `choices`, the first that works is used."""
-
-    variable: str
-    compilers: tuple[str, ...]
-    install: str
-    source_name: str
-    arguments: tuple[str, ...]
-    choices: tuple[tuple[str, ...], ...]
-    link_arguments: tuple[str, ...]
-
-
-DIALECTS = {
-    "cpp": Dialect(
-        variable="CXX",
-        compilers=("g++", "clang++"),
-        install="apt-get install g++",
-        source_name="kernel.cpp",
-        arguments=(
-            "-std=c++17",
-            "-O3",
-            "-fopenmp",
-            "-shared",
-            "-fPIC",
-            "-fdiagnostics-color=never",
-        ),
-        choices=(
-            # clang on aarch64 knows only the second.
-            ("-march=native", "-mcpu=native"),
-            # The snippet's margin would show lines of the kernel, not of the candidate.
-            ("-fno-diagnostics-show-line-numbers",),
-        ),
-        # Undefined symbols fail here, with the compiler's message, and not when the library loads.
-        link_arguments=("-Wl,-z,defs", "-Wl,-z,noexecstack"),
-    ),
-}
+_ARCHITECTURE = re.compile(r"(sm_|xcore|gfx)\w+")
+_VERSION = re.compile(r"\b(release|version)\b.*\d")
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler that was found: `command_prefix` is it and the arguments that every build gets."""
+    """A compiler that was found: `command_prefix` is it and the arguments that every build gets.
+
+    `headers` is a digest of our own headers that it reads, and empty where it reads none.
+    """
 
     dialect: str
     compiler: Path
     version: str
     command_prefix: tuple[str, ...]
+    route: str = "native"
+    arch: str = ""
+    headers: str = ""
 
 
-_ALLOWED = re.compile(r"-(O\w*|[fmW][\w+=.,:-]+|std=[\w+:]+|D[A-Za-z_][^@/\x00-\x1f\x7f]*)")
-# Options that begin like the allowed ones, but load code, name files, write beside the library,
-# hand arguments to another program, or change how messages look.
-_REFUSED = re.compile(
-    r"-fplugin|-fpass-plugin|-fdump|-fprofile|-fauto-profile|-fcs-profile|-fcoverage|-ftest-coverage"
-    r"|-fuse-ld|-f.*-map\b|-f.*-path\b|-f.*-file\b|-f.*-dir\b|-f.*list=|-fmodule|-fpch|-fopt-info.*="
-    r"|-f(no-)?diagnostics|-f(no-)?message|-fmax-errors|-fsyntax-only|-fsave-|-fstack-usage"
-    r"|-fcallgraph-info|-ftime-trace|-fthinlto-index|-fdeps|-fworking-directory|-fdirectives-only"
-    r"|-fpreprocessed|-finput-charset|-fembed|-fxray|-frecord|-fwpa|-fresolution|-flinker|-fltrans"
-    r"|-mllvm|-W.*,"
-)
-ALLOWED_FLAGS = "flags begin with -O, -f, -m, -D, -std= or -W, and name no file"
+def find_toolchain(
+    dialect: str = "cpp", route: str = "native", arch: str | None = None
+) -> Toolchain:
+    """The compiler for a dialect: its environment variable's, or the first one that is installed.
 
-
-def find_toolchain(dialect: str = "cpp") -> Toolchain:
-    """The compiler for a dialect: its environment variable's, or the first one on the path."""
-    row = DIALECTS.get(dialect)
-    if row is None:
-        raise BadInput(f"unknown dialect '{dialect}'", hint=f"use one of: {', '.join(DIALECTS)}")
+    `arch` is the GPU architecture to build for; by default that of the GPU in this machine, if it
+    is one of NVIDIA's and its compiler is used, and a usual one otherwise.
+    """
+    row = recipe(dialect, route)
     chosen = shlex.split(os.environ.get(row.variable, ""))
-    for words in [chosen] if chosen else [[name] for name in row.compilers]:
-        path = shutil.which(words[0])
-        if path is not None:
-            return _inspect(dialect, (path, *words[1:]))
+    words = next(_candidates(row, chosen), None)
+    if words is not None:
+        return _inspect(dialect, route, _architecture(row, arch), words)
     if chosen:
         raise MissingPrerequisite(
             f"${row.variable} names a compiler that does not exist: {chosen[0]}",
-            hint=f"unset {row.variable}, or install a compiler: {row.install}",
+            hint=f"unset {row.variable}, or {_remedy(row)}",
         )
+    places = [place for place in row.places if place != "PATH"]
+    beside = f" and in {', '.join(places)}" if places else ""
+    by_route = "" if route == "native" else f" for the route '{route}'"
     raise MissingPrerequisite(
-        f"no {dialect} compiler: looked for ${row.variable} and on PATH for "
+        f"no {dialect} compiler{by_route}: looked for ${row.variable} and on PATH{beside} for "
         f"{' and '.join(row.compilers)}",
-        hint=f"install one: {row.install}",
+        hint=f"{_remedy(row)}",
     )
-
-
-def check_flags(flags: Iterable[str]) -> tuple[str, ...]:
-    """The flags, if a candidate may use all of them."""
-    checked = tuple(flags)
-    for flag in checked:
-        if not _ALLOWED.fullmatch(flag) or _REFUSED.match(flag):
-            raise BadInput(f"compiler flag not allowed: {flag}", hint=ALLOWED_FLAGS)
-    return checked
 
 
 def command(
@@ -120,25 +88,76 @@ def command(
     """The command line that compiles one source into one shared library."""
     return [
         *toolchain.command_prefix,
-        *check_flags(flags),
+        *flags_for(toolchain.route, check_flags(flags, toolchain.dialect)),
         *(str(source_path), "-o", str(output_path)),
-        *DIALECTS[toolchain.dialect].link_arguments,
+        *recipe(toolchain.dialect, toolchain.route).link_arguments,
     ]
 
 
+def _candidates(row: Recipe, chosen: list[str]) -> Iterator[tuple[str, ...]]:
+    """The compilers that exist, each with the words that stand before its arguments."""
+    for words in [chosen] if chosen else [[name] for name in row.compilers]:
+        for place in ["PATH"] if chosen else row.places:
+            folder = None if place == "PATH" else os.path.expandvars(place)
+            path = shutil.which(words[0], path=folder)
+            if path is not None:
+                yield (path, *words[1:])
+
+
+def _remedy(row: Recipe) -> str:
+    return f"install a compiler: {row.install}"
+
+
+def _architecture(row: Recipe, arch: str | None) -> str:
+    if not row.architecture:
+        return ""
+    if arch is None:
+        found = visible_architecture() if row.variable == "NVCC" else None
+        return found or row.architecture
+    prefix = re.match("[a-z]+_?", row.architecture)
+    assert prefix is not None
+    if not _ARCHITECTURE.fullmatch(arch) or not arch.startswith(prefix.group()):
+        raise BadInput(
+            f"no architecture of {row.compilers[0]}: {arch!r}",
+            hint=f"write it like {row.architecture}",
+        )
+    return arch
+
+
 @functools.cache
-def _inspect(dialect: str, words: tuple[str, ...]) -> Toolchain:
+def _inspect(dialect: str, route: str, arch: str, words: tuple[str, ...]) -> Toolchain:
     """Ask a compiler for its version and for the arguments that it understands."""
-    row = DIALECTS[dialect]
+    row = recipe(dialect, route)
+    version = _version(row, words)
+    choices = [_first_understood(words, options) for options in row.choices]
+    names = {Path(word).name for word in words}
+    special = [row.compiler_arguments[name] for name in row.compiler_arguments if name in names]
+    arguments = special[0] if special else row.arguments
+    variable, _, usual = row.home.partition("=")
+    home = os.environ.get(variable) or usual
+    filled = [argument.format(arch=arch, home=home) for argument in arguments]
+    prefix = (*words, *filled, *(option for option in choices if option))
+    return Toolchain(dialect, Path(words[0]), version, prefix, route, arch, _digest(row.headers))
+
+
+def _version(row: Recipe, words: tuple[str, ...]) -> str:
+    """The lines of its answer that name a version; a C++ compiler's first line, whatever it is."""
     answer = _ask([*words, "--version"])
     if answer.returncode != 0 or not answer.stdout.strip():
         raise MissingPrerequisite(
             f"{shlex.join(words)} --version fails: {answer.stderr.strip() or 'no answer'}",
             hint=f"install a working compiler: {row.install}",
         )
-    chosen = [_first_understood(words, options) for options in row.choices]
-    prefix = (*words, *row.arguments, *(option for option in chosen if option))
-    return Toolchain(dialect, Path(words[0]), answer.stdout.splitlines()[0].strip(), prefix)
+    lines = [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+    if not row.architecture:
+        return lines[0]
+    named = [line for line in lines if _VERSION.search(line)]
+    if not named:
+        raise MissingPrerequisite(
+            f"{shlex.join(words)} --version names no version: {lines[0][:200]}",
+            hint=f"install a working compiler: {row.install}",
+        )
+    return "; ".join(named[:3])
 
 
 def _first_understood(words: tuple[str, ...], options: tuple[str, ...]) -> str | None:
@@ -146,6 +165,20 @@ def _first_understood(words: tuple[str, ...], options: tuple[str, ...]) -> str |
         if _ask([*words, option, "-E", "-x", "c++", os.devnull]).returncode == 0:
             return option
     return None
+
+
+@functools.cache
+def _digest(folders: tuple[Path, ...]) -> str:
+    """One digest over all files of some folders of ours."""
+    if not folders:
+        return ""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(f"{path.relative_to(folder)}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _ask(arguments: list[str]) -> subprocess.CompletedProcess[str]:

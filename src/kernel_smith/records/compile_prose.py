@@ -31,7 +31,7 @@ def render_compiled(report: CompileReport) -> str:
 
 def _verdict(report: CompileReport) -> str:
     if report.reason is None:
-        launched = [kernel for kernel in report.kernels if kernel.launches]
+        launched = [kernel for kernel in report.kernels if kernel.launches != 0]
         names = ", ".join(dict.fromkeys(kernel.name for kernel in launched))
         return f"ok: compiles for {report.target}: {names}. Nothing was run."
     meaning = MEANINGS[report.reason]
@@ -55,18 +55,23 @@ def _kernel(kernel: KernelResources, shared_limit: int) -> list[str]:
     where = f"line {kernel.line}" if kernel.line else "not in the candidate's file"
     registers = "unknown" if kernel.registers is None else str(kernel.registers)
     spills = "unknown" if kernel.spill_bytes is None else f"{kernel.spill_bytes} bytes"
-    fate = "does not fit"
-    if kernel.fits:
-        filled = "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:.0%}, "
-        plural = "" if kernel.launches == 1 else "es"
-        times = f"{kernel.launches} launch{plural} ({', '.join(kernel.workloads)})"
-        fate = filled + (times if kernel.launches else "tried, not launched")
+    size = "" if kernel.warps is None else f", {kernel.warps} warps, {kernel.stages} stages"
     return [
         f"  {kernel.name} ({where}){_constants(kernel.constants)}",
         f"    {registers} registers, {spills} spilled, shared memory "
-        f"{kernel.shared_bytes / 1024:.4g} of {shared_limit / 1024:.4g} KiB, "
-        f"{kernel.warps} warps, {kernel.stages} stages; {fate}",
+        f"{kernel.shared_bytes / 1024:.4g} of {shared_limit / 1024:.4g} KiB{size}{_fate(kernel)}",
     ]
+
+
+def _fate(kernel: KernelResources) -> str:
+    if not kernel.fits:
+        return "; does not fit"
+    if kernel.launches is None:
+        return ""
+    filled = "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:.0%}, "
+    plural = "" if kernel.launches == 1 else "es"
+    times = f"{kernel.launches} launch{plural} ({', '.join(kernel.workloads)})"
+    return f"; {filled}{times if kernel.launches else 'tried, not launched'}"
 
 
 def _failure(failure: KernelFailure) -> str:

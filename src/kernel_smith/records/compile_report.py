@@ -19,8 +19,8 @@ class KernelResources(Record):
     name: str
     line: int | None = Field(description="of its `def` in the candidate; null: it lies elsewhere")
     constants: dict[str, Constant] = Field(default_factory=dict, description="its constexpr values")
-    warps: int
-    stages: int
+    warps: int | None = Field(default=None, description="null where the launch decides")
+    stages: int | None = Field(default=None, description="null where there is no such thing")
     registers: int | None = Field(description="per thread; null where the compiler does not say")
     spill_bytes: int | None = Field(description="registers moved to memory, per thread")
     shared_bytes: int = Field(description="shared memory per block")
@@ -29,7 +29,9 @@ class KernelResources(Record):
     )
     fits: bool = Field(description="within the target's shared memory and threads per block?")
     compile_seconds: float
-    launches: int = Field(description="0: only tried, e.g. by an autotuner")
+    launches: int | None = Field(
+        default=None, description="0: only tried, e.g. by an autotuner; null: not known"
+    )
     workloads: tuple[str, ...] = Field(default=(), description="those that launch it")
 
 
@@ -43,7 +45,8 @@ class KernelFailure(Record):
 
 
 class CompileReport(VersionedRecord):
-    """The kernels that a candidate's `forward` would launch on `target`.
+    """The kernels that a candidate's `forward` would launch on `target`; of a candidate whose
+    kernels are texts, all of them.
 
     It is written with the candidate's help, and so it is advice and not evidence: it says what does
     not compile, and what to improve. Only an evaluation says what is right and fast.
@@ -61,7 +64,7 @@ class CompileReport(VersionedRecord):
     log: str = Field(default="", description="traceback, and the end of what was printed")
     kernels: tuple[KernelResources, ...] = ()
     failures: tuple[KernelFailure, ...] = ()
-    triton: str = Field(description="the compiler's version")
+    compiler: str = Field(description="its name and version")
     seconds: float
     created_at: datetime
 

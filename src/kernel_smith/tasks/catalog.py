@@ -14,6 +14,7 @@ from kernel_smith.tasks.syntax import listed
 SUITES = {
     "cpu": Path(__file__).parent / "suite",
     "gpu": Path(__file__).parent / "gpu_suite",
+    "maca": Path(__file__).parent / "maca_suite",
 }
 
 _LIST_HINT = "see `kernel-smith tasks list`"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kernel_smith.evaluation.backends.base import Route
 from kernel_smith.evaluation.backends.compiled import CompiledBackend
+from kernel_smith.inline.gpu import vendor_of_torch
 
 
 class HipBackend(CompiledBackend):
@@ -16,10 +17,4 @@ class HipBackend(CompiledBackend):
     def route(self, *, on_device: bool) -> Route:
         if not on_device:
             return "cpu"
-        return "native" if _is_rocm() else "nvidia"
-
-
-def _is_rocm() -> bool:
-    import torch
-
-    return torch.version.hip is not None
+        return "native" if vendor_of_torch() == "hip" else "nvidia"

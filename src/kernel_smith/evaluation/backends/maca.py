@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kernel_smith.evaluation.backends.base import Route
 from kernel_smith.evaluation.backends.compiled import CompiledBackend
+from kernel_smith.inline.gpu import vendor_of_torch
 
 
 class MacaBackend(CompiledBackend):
@@ -16,11 +17,4 @@ class MacaBackend(CompiledBackend):
     def route(self, *, on_device: bool) -> Route:
         if not on_device:
             return "cpu"
-        return "native" if _is_metax() else "nvidia"
-
-
-def _is_metax() -> bool:
-    """Is the GPU that torch uses a MetaX one? torch calls it `cuda` there, too."""
-    import torch
-
-    return getattr(torch.version, "maca", None) is not None or "+metax" in torch.__version__
+        return "native" if vendor_of_torch() == "maca" else "nvidia"

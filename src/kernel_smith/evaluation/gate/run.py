@@ -89,7 +89,7 @@ def compile_only(
         failures=tuple(
             KernelFailure(**failure.model_dump()) for failure in (answer.failures if answer else ())
         ),
-        triton=version,
+        compiler=f"triton {version}",
         seconds=time.monotonic() - began,
         created_at=datetime.now(UTC),
     )

@@ -111,12 +111,14 @@ class Nursery:
         product: str,
         target: Path,
         timeout: float,
+        readable: tuple[Path, ...] = (),
     ) -> tuple[int | None, str]:
         """Run a compiler, confined, on files of its own; its product is copied to `target`.
 
         Returns its exit status, None if it had to be stopped, and the end of what it printed.
         """
-        policy = self._policy(limits, place.judge, installation_of(Path(argv[0])), allow_exec=True)
+        granted = (*installation_of(Path(argv[0])), *readable)
+        policy = self._policy(limits, place.judge, granted, allow_exec=True)
         with target.open("wb") as product_file:
             child = self._spawn(
                 policy, place, argv=argv, files=files, product=product, into=product_file.fileno()

@@ -19,10 +19,11 @@ from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.inline.build import BuildResult, Ran, build
 from kernel_smith.inline.cache import ObjectCache
 from kernel_smith.inline.diagnostics import parse, relocate
+from kernel_smith.inline.dialects import SOURCE_NAME, recipe
 from kernel_smith.inline.literals import Literal
+from kernel_smith.inline.resources import KernelResources
 from kernel_smith.records import Candidate, Diagnostic, Limits, Reason
 
-_SOURCE_NAME = "kernel.cpp"
 _PRODUCT_NAME = "kernel.so"
 
 
@@ -73,6 +74,7 @@ class Workshop:
         limits: Limits,
         route: Route = "native",
         folders: Folders | None = None,
+        arch: str | None = None,
     ) -> None:
         self._candidate = candidate
         self._backend = backend
@@ -80,6 +82,7 @@ class Workshop:
         self._place = place
         self._limits = limits
         self._route = route
+        self._arch = arch
         self._cache = ObjectCache()
         self._literals = backend.sources(tree)
         self._built: dict[tuple[str, tuple[str, ...]], str] = {}
@@ -89,6 +92,8 @@ class Workshop:
         self.can_disarm = True
         self.compiling_seconds = 0.0
         self.rejection: Rejected | None = None
+        self.resources: list[KernelResources] = []
+        """What the compiler says of the kernels, where it compiles for a GPU."""
 
     @property
     def has_kernels(self) -> bool:
@@ -155,11 +160,14 @@ class Workshop:
                 timeout=self._limits.compile_seconds,
                 run=self._run_compiler,
                 scratch=self._nursery.folder,  # removed even if this process is killed
+                route=self._route,
+                arch=self._arch,
             )
             if not result.cached:
                 self.compiling_seconds += result.seconds
             if result.path is None:
                 raise self._rejection(result, literal)
+            self.resources += result.resources
             forbidden = self._backend.forbidden_symbols(result.path)
         except BadInput as error:
             raise Rejected(Reason.COMPILER_REJECTED, error.what, log=error.hint) from None
@@ -179,13 +187,13 @@ class Workshop:
     def _rejection(self, result: BuildResult, literal: Literal | None) -> Rejected:
         first_line = literal.first_line if literal else 1
         shown = self._candidate.name if literal else "<generated source>"
-        log = relocate(result.log, _SOURCE_NAME, first_line, shown)
+        log = relocate(result.log, SOURCE_NAME, first_line, shown)
         if result.timed_out:
             seconds = self._limits.compile_seconds
             return Rejected(
                 Reason.COMPILER_TIMEOUT, f"stopped after {seconds:g} s or out of memory", log=log
             )
-        messages = parse(result.log, _SOURCE_NAME, first_line)
+        messages = parse(result.log, SOURCE_NAME, first_line)
         diagnostics = tuple(
             Diagnostic(line=m.line, severity=m.severity, message=m.text) for m in messages
         )
@@ -202,10 +210,11 @@ class Workshop:
             self._place,
             self._limits,
             argv,
-            files={_SOURCE_NAME: (folder / _SOURCE_NAME).read_text(encoding="utf-8")},
+            files={SOURCE_NAME: (folder / SOURCE_NAME).read_text(encoding="utf-8")},
             product=_PRODUCT_NAME,
             target=folder / _PRODUCT_NAME,
             timeout=timeout,
+            readable=recipe(self._backend.name, self._route).headers,
         )
         return Ran(-1 if code is None else code, log, timed_out=code is None)
 

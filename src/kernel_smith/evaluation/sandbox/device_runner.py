@@ -21,13 +21,14 @@ from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
 from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner
 from kernel_smith.evaluation.sandbox.triton_tools import ask_for_compilers, disarm_kernels
 from kernel_smith.evaluation.sandbox.wire import Channel
+from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
 _SHARE_OF_MEMORY = 0.4  # of the device, which others use as well
 
 
 class DeviceRunner(Runner):
-    device = "cuda"
+    device: Device = "cuda"
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)

@@ -38,6 +38,7 @@ from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride
 from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
+from kernel_smith.inline.library import Device
 
 LONGEST_TRACEBACK = 8000
 _MOST_KEPT = 4
@@ -70,7 +71,7 @@ class SignatureMismatch(TypeError):
 
 
 class Runner:
-    device = "cpu"
+    device: Device = "cpu"
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -123,7 +124,7 @@ class Runner:
             os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         if request.get("interpreted"):
             interpret_kernels(disarmed=request["disarmed"])
-        inline.set_provider(self._ask_for_object)
+        inline.set_provider(self._ask_for_object, self.device)
         module = types.ModuleType("candidate")
         module.__file__ = request["name"]
         sys.modules["candidate"] = module

@@ -1,9 +1,10 @@
 """All edits that the mutator knows, for every backend, and what is expected of them."""
 
 from kernel_smith.proposers.mutator.cpp.edits import CPP_EDITS
+from kernel_smith.proposers.mutator.gpu.edits import GPU_EDITS
 from kernel_smith.proposers.mutator.triton.edits import TRITON_EDITS
 
-EDITS = (*CPP_EDITS, *TRITON_EDITS)
+EDITS = (*CPP_EDITS, *TRITON_EDITS, *GPU_EDITS)
 
 # Successes taken on trust, before a run knows better: 1 where nothing is said. These change what
 # the hardware does (threads, vectors, fewer passes), others mostly how the compiler goes about it.
@@ -22,4 +23,10 @@ PROMISES = {
     "group-programs": 2.0,
     "rows-per-program": 2.0,
     "pipeline-loop": 2.0,
+    "pack-elements": 4.0,
+    "pack-loop": 4.0,
+    "fuse-moments": 3.0,
+    "grid-stride": 2.0,
+    "split-thread-sum": 2.0,
+    "wave-reduction": 2.0,
 }

@@ -109,27 +109,35 @@ def cpp_edit(name: str, sentence: str) -> Callable[[Callable[[CppText], Iterator
 @lru_cache(maxsize=64)
 def cpp_texts(source: str) -> tuple[CppText, ...]:
     """The C++ texts of a candidate that parse without an error."""
-    return tuple(parse(str(constant.value)) for constant in _constants(source))
+    return tuple(parse(str(constant.value)) for constant in _whole_constants(source))
 
 
-def _constants(source: str) -> list[ast.Constant]:
+def _whole_constants(source: str) -> list[ast.Constant]:
+    found = kernel_constants(source, ("cpp",))
+    return [node for node in found if not parse(str(node.value)).root.has_error]
+
+
+def kernel_constants(source: str, dialects: tuple[str, ...]) -> list[ast.Constant]:
     """String literals of the candidate that are, as they stand, handed to the compiler."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    texts = {literal.source for literal in find_sources(tree) if literal.dialect == "cpp"}
+    texts = {literal.source for literal in find_sources(tree) if literal.dialect in dialects}
     found = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in texts
     ]
-    whole = [node for node in found if not parse(str(node.value)).root.has_error]
-    return sorted(whole, key=lambda node: (node.lineno, node.col_offset))
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _replace(source: str, site: Site) -> str:
-    constant = _constants(source)[site.part]
+    return with_splices(source, _whole_constants(source)[site.part], site)
+
+
+def with_splices(source: str, constant: ast.Constant, site: Site) -> str:
+    """The candidate after replacements inside one of its string literals."""
     text = splice(str(constant.value), site.splices)
     lines = source.encode().splitlines(keepends=True)
     assert constant.end_lineno is not None and constant.end_col_offset is not None

@@ -1,0 +1,4 @@
+// HIP's half precision, whose functions have CUDA's names.
+#pragma once
+
+#include <hip/hip_runtime.h>

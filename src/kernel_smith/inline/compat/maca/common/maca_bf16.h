@@ -1,0 +1,3 @@
+#pragma once
+
+#include <common/maca_bfloat16.h>

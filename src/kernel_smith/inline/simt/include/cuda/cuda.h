@@ -1,0 +1,1 @@
+#error "not emulated on the CPU: the driver API (cuda.h)"

@@ -1,0 +1,1 @@
+#error "not emulated on the CPU: asynchronous copies (cuda_pipeline.h)"

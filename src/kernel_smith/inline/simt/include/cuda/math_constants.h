@@ -1,0 +1,12 @@
+// Constants by their CUDA names.
+#pragma once
+#include "simt.h"
+
+#define CUDART_INF_F __int_as_float(0x7f800000)
+#define CUDART_NAN_F __int_as_float(0x7fffffff)
+#define CUDART_MAX_NORMAL_F __int_as_float(0x7f7fffff)
+#define CUDART_PI_F 3.141592654f
+#define CUDART_SQRT_TWO_F 1.414213562f
+#define CUDART_SQRT_HALF_F 0.707106781f
+#define CUDART_L2E_F 1.442695041f
+#define CUDART_LN2_F 0.693147181f

@@ -1,0 +1,101 @@
+// MACA's runtime: the emulation under MetaX's names, with waves of 64 lanes.
+#pragma once
+
+#include "simt.h"
+#include "simt/active_lanes.h"
+
+typedef __nv_bfloat16 __maca_bfloat16, maca_bfloat16;
+typedef __nv_bfloat162 __maca_bfloat162, maca_bfloat162;
+
+#define mcDeviceAttributeComputeCapabilityMajor cudaDevAttrComputeCapabilityMajor
+#define mcDeviceAttributeComputeCapabilityMinor cudaDevAttrComputeCapabilityMinor
+#define mcDeviceAttributeCooperativeLaunch cudaDevAttrCooperativeLaunch
+#define mcDeviceAttributeMaxRegistersPerBlock cudaDevAttrMaxRegistersPerBlock
+#define mcDeviceAttributeMaxSharedMemoryPerBlock cudaDevAttrMaxSharedMemoryPerBlock
+#define mcDeviceAttributeMaxSharedMemoryPerBlockOptin cudaDevAttrMaxSharedMemoryPerBlockOptin
+#define mcDeviceAttributeMaxSharedMemoryPerMultiprocessor cudaDevAttrMaxSharedMemoryPerMultiprocessor
+#define mcDeviceAttributeMaxThreadsPerBlock cudaDevAttrMaxThreadsPerBlock
+#define mcDeviceAttributeMaxThreadsPerMultiProcessor cudaDevAttrMaxThreadsPerMultiProcessor
+#define mcDeviceAttributeMultiProcessorCount cudaDevAttrMultiProcessorCount
+#define mcDeviceAttributeMultiprocessorCount cudaDevAttrMultiProcessorCount
+#define mcDeviceAttributeWarpSize cudaDevAttrWarpSize
+#define mcDeviceAttribute_t cudaDeviceAttr
+#define mcDeviceGetAttribute cudaDeviceGetAttribute
+#define mcDeviceProp_t cudaDeviceProp
+#define mcDeviceSynchronize cudaDeviceSynchronize
+#define mcErrorAssert cudaErrorAssert
+#define mcErrorIllegalAddress cudaErrorIllegalAddress
+#define mcErrorInvalidConfiguration cudaErrorInvalidConfiguration
+#define mcErrorInvalidDevice cudaErrorInvalidDevice
+#define mcErrorInvalidDeviceFunction cudaErrorInvalidDeviceFunction
+#define mcErrorInvalidDevicePointer cudaErrorInvalidDevicePointer
+#define mcErrorInvalidMemcpyDirection cudaErrorInvalidMemcpyDirection
+#define mcErrorInvalidResourceHandle cudaErrorInvalidResourceHandle
+#define mcErrorInvalidSymbol cudaErrorInvalidSymbol
+#define mcErrorInvalidValue cudaErrorInvalidValue
+#define mcErrorLaunchFailure cudaErrorLaunchFailure
+#define mcErrorLaunchOutOfResources cudaErrorLaunchOutOfResources
+#define mcErrorMemoryAllocation cudaErrorMemoryAllocation
+#define mcErrorNoDevice cudaErrorNoDevice
+#define mcErrorNotReady cudaErrorNotReady
+#define mcErrorNotSupported cudaErrorNotSupported
+#define mcErrorOutOfMemory cudaErrorMemoryAllocation
+#define mcErrorUnknown cudaErrorUnknown
+#define mcError_t cudaError_t
+#define mcEventCreate cudaEventCreate
+#define mcEventCreateWithFlags cudaEventCreateWithFlags
+#define mcEventDefault cudaEventDefault
+#define mcEventDestroy cudaEventDestroy
+#define mcEventDisableTiming cudaEventDisableTiming
+#define mcEventRecord cudaEventRecord
+#define mcEventSynchronize cudaEventSynchronize
+#define mcEvent_t cudaEvent_t
+#define mcFree cudaFree
+#define mcFreeAsync cudaFreeAsync
+#define mcFuncAttribute cudaFuncAttribute
+#define mcFuncAttributeMaxDynamicSharedMemorySize cudaFuncAttributeMaxDynamicSharedMemorySize
+#define mcFuncAttributePreferredSharedMemoryCarveout cudaFuncAttributePreferredSharedMemoryCarveout
+#define mcFuncCachePreferEqual cudaFuncCachePreferEqual
+#define mcFuncCachePreferL1 cudaFuncCachePreferL1
+#define mcFuncCachePreferNone cudaFuncCachePreferNone
+#define mcFuncCachePreferShared cudaFuncCachePreferShared
+#define mcFuncCache_t cudaFuncCache
+#define mcFuncSetAttribute cudaFuncSetAttribute
+#define mcFuncSetCacheConfig cudaFuncSetCacheConfig
+#define mcGetDevice cudaGetDevice
+#define mcGetDeviceCount cudaGetDeviceCount
+#define mcGetDeviceProperties cudaGetDeviceProperties
+#define mcGetErrorName cudaGetErrorName
+#define mcGetErrorString cudaGetErrorString
+#define mcGetLastError cudaGetLastError
+#define mcGetSymbolAddress cudaGetSymbolAddress
+#define mcLaunchCooperativeKernel cudaLaunchCooperativeKernel
+#define mcLaunchKernel cudaLaunchKernel
+#define mcMalloc cudaMalloc
+#define mcMallocAsync cudaMallocAsync
+#define mcMemcpy cudaMemcpy
+#define mcMemcpyAsync cudaMemcpyAsync
+#define mcMemcpyDefault cudaMemcpyDefault
+#define mcMemcpyDeviceToDevice cudaMemcpyDeviceToDevice
+#define mcMemcpyDeviceToHost cudaMemcpyDeviceToHost
+#define mcMemcpyFromSymbol cudaMemcpyFromSymbol
+#define mcMemcpyHostToDevice cudaMemcpyHostToDevice
+#define mcMemcpyHostToHost cudaMemcpyHostToHost
+#define mcMemcpyKind cudaMemcpyKind
+#define mcMemcpyToSymbol cudaMemcpyToSymbol
+#define mcMemcpyToSymbolAsync cudaMemcpyToSymbolAsync
+#define mcMemset cudaMemset
+#define mcMemsetAsync cudaMemsetAsync
+#define mcOccupancyMaxActiveBlocksPerMultiprocessor cudaOccupancyMaxActiveBlocksPerMultiprocessor
+#define mcOccupancyMaxPotentialBlockSize cudaOccupancyMaxPotentialBlockSize
+#define mcPeekAtLastError cudaPeekAtLastError
+#define mcSetDevice cudaSetDevice
+#define mcStreamCreate cudaStreamCreate
+#define mcStreamCreateWithFlags cudaStreamCreateWithFlags
+#define mcStreamDefault cudaStreamDefault
+#define mcStreamDestroy cudaStreamDestroy
+#define mcStreamNonBlocking cudaStreamNonBlocking
+#define mcStreamSynchronize cudaStreamSynchronize
+#define mcStreamWaitEvent cudaStreamWaitEvent
+#define mcStream_t cudaStream_t
+#define mcSuccess cudaSuccess

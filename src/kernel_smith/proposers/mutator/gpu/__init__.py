@@ -1,0 +1,1 @@
+"""Edits of CUDA, MACA and HIP texts inside a candidate."""

@@ -1,0 +1,84 @@
+"""Loops in which the threads of a block, or of the whole grid, take turns at elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from kernel_smith.proposers.mutator.cpp.loops import Loop, places
+from kernel_smith.proposers.mutator.cpp.names import Declared
+from kernel_smith.proposers.mutator.cpp.text import inside, walk
+from kernel_smith.proposers.mutator.gpu.bodies import Body, body_of, root, same_for_all_threads
+from kernel_smith.proposers.mutator.gpu.kernels import Kernel, kernels
+from kernel_smith.proposers.mutator.gpu.polynomial import Polynomial, number
+from kernel_smith.proposers.mutator.gpu.text import GpuText
+
+INTEGERS = {"int", "int32_t", "int64_t", "long", "long long", "unsigned", "uint32_t", "size_t"}
+
+
+@dataclass(frozen=True, eq=False)
+class StridedLoop:
+    """`for (i = own number; i < end; i += number of threads)`."""
+
+    place: str
+    kernel: Kernel
+    loop: Loop
+    body: Body
+    over_grid: bool
+
+    def can_be_shared_out_anew(self) -> bool:
+        """Whether it does not matter which thread has which element."""
+        kernel, loop = self.kernel, self.loop
+        if loop.node.parent != kernel.body or self.body.mentions("threadIdx"):
+            return False
+        if self.over_grid and self.body.mentions("blockIdx"):
+            return False
+        if not all(self._is_plain_memory(declared) for _, declared in self.body.outer_names()):
+            return False
+        early = [n for n in walk(kernel.body) if n.type == "return_statement"]
+        if any(node.start_byte < loop.node.start_byte for node in early):
+            return False
+        outer = [
+            (kernel.text.of(node), node)
+            for node, declared in self.body.outer_names()
+            if declared.name != loop.variable and declared.name not in self.body.sums
+        ]
+        outer += [(kernel.text.of(n), n) for n in walk(end_of(loop)) if n.type == "identifier"]
+        return all(same_for_all_threads(kernel, w, loop.node, self.over_grid) for w, _ in outer)
+
+    def _is_plain_memory(self, declared: Declared) -> bool:
+        """Arrays are shared, or a thread's own: somebody may count on who wrote them."""
+        if declared.kind == "plain":
+            return True
+        return root(self.kernel, declared.name, self.loop.node) is not None
+
+
+def strided_loops(text: GpuText) -> Iterator[StridedLoop]:
+    named = list(places(text))
+    for kernel in kernels(text):
+        for place, loop in named:
+            if not inside(loop.node, kernel.body) or loop.type not in INTEGERS:
+                continue
+            start = kernel.value(loop.start, loop.node)
+            step = kernel.value(loop.step, loop.node)
+            body = body_of(kernel, loop.statements)
+            if body is None or loop.variable in body.sums:
+                continue
+            if start == {("threadIdx_x",): 1} and step == number(kernel.threads):
+                yield StridedLoop(place, kernel, loop, body, over_grid=False)
+            elif start == own_number(kernel) and step == {("gridDim_x",): kernel.threads}:
+                yield StridedLoop(place, kernel, loop, body, over_grid=True)
+
+
+def own_number(kernel: Kernel) -> Polynomial:
+    """The number of a thread in the grid."""
+    return {("blockIdx_x",): kernel.threads, ("threadIdx_x",): 1}
+
+
+def end_of(loop: Loop) -> Node:
+    condition = loop.node.child_by_field_name("condition")
+    right = condition.child_by_field_name("right") if condition is not None else None
+    assert right is not None
+    return right

@@ -1,0 +1,104 @@
+"""Mean cross entropy: one block per row, one more for the mean."""
+
+import torch
+
+from kernel_smith.inline import cuda
+
+SOURCE = r"""
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+
+constexpr int kThreads = 256;
+constexpr int kWarp = 32;
+static_assert(kThreads % kWarp == 0, "a reduction needs whole warps");
+
+__device__ float widen(float value) { return value; }
+__device__ float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+// The maximum over the threads of a block; every thread gets it.
+__device__ float block_max(float value) {
+    __shared__ float of_warp[kThreads / kWarp];
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+        value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, step));
+    }
+    if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    float result = -INFINITY;
+    for (int warp = 0; warp < kThreads / kWarp; ++warp) result = fmaxf(result, of_warp[warp]);
+    __syncthreads();  // before the next call writes
+    return result;
+}
+
+// The sum over the threads of a block; every thread gets it.
+__device__ float block_sum(float value) {
+    __shared__ float of_warp[kThreads / kWarp];
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+        value += __shfl_xor_sync(0xffffffffu, value, step);
+    }
+    if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    float result = 0.0f;
+    for (int warp = 0; warp < kThreads / kWarp; ++warp) result += of_warp[warp];
+    __syncthreads();  // before the next call writes
+    return result;
+}
+
+template <typename T>
+__global__ void row_loss(const T* __restrict__ logits, const int64_t* __restrict__ targets,
+                         float* __restrict__ losses, int64_t classes) {
+    const T* row = logits + blockIdx.x * classes;
+    float largest = -INFINITY;
+    for (int64_t c = threadIdx.x; c < classes; c += kThreads) {
+        largest = fmaxf(largest, widen(row[c]));
+    }
+    largest = block_max(largest);
+    float sum = 0.0f;
+    for (int64_t c = threadIdx.x; c < classes; c += kThreads) {
+        sum += expf(widen(row[c]) - largest);
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) {
+        const float chosen = widen(row[targets[blockIdx.x]]);
+        losses[blockIdx.x] = logf(sum) + (largest - chosen);
+    }
+}
+
+// One block adds up the losses, always in the same order.
+__global__ void mean_loss(const float* __restrict__ losses, float* __restrict__ y, int64_t rows) {
+    float sum = 0.0f;
+    for (int64_t r = threadIdx.x; r < rows; r += kThreads) sum += losses[r];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) *y = sum / rows;
+}
+
+extern "C" void cross_entropy_float32(const float* logits, const int64_t* targets, float* losses,
+                                      float* y, int64_t rows, int64_t classes,
+                                      cudaStream_t stream) {
+    row_loss<<<rows, kThreads, 0, stream>>>(logits, targets, losses, classes);
+    mean_loss<<<1, kThreads, 0, stream>>>(losses, y, rows);
+}
+
+extern "C" void cross_entropy_bfloat16(const __nv_bfloat16* logits, const int64_t* targets,
+                                       float* losses, float* y, int64_t rows, int64_t classes,
+                                       cudaStream_t stream) {
+    row_loss<<<rows, kThreads, 0, stream>>>(logits, targets, losses, classes);
+    mean_loss<<<1, kThreads, 0, stream>>>(losses, y, rows);
+}
+"""
+
+kernels = cuda(SOURCE)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        logits = logits.contiguous()
+        rows, classes = logits.shape
+        losses = logits.new_empty(rows, dtype=torch.float32)
+        y = logits.new_empty((), dtype=torch.float32)
+        half = logits.dtype == torch.bfloat16
+        launch = kernels.cross_entropy_bfloat16 if half else kernels.cross_entropy_float32
+        launch(logits, targets.contiguous(), losses, y, rows, classes)
+        return y
