@@ -45,6 +45,8 @@ class Recipe:
     """The architecture that is compiled for unless another is named; empty for a CPU."""
     home: str = ""
     """The variable that names the vendor's folder, and its usual place: `MACA_PATH=/opt/maca`."""
+    environment: tuple[str, ...] = ()
+    """Variables that the compiler is to see: `NAME=value`."""
     headers: tuple[Path, ...] = ()
     """Folders of ours whose content decides what is built."""
 
@@ -125,6 +127,7 @@ _HIP = Recipe(
     ),
     link_arguments=("-Wl,-z,defs", "-Wl,-z,noexecstack"),
     architecture="gfx90a",
+    environment=("HIP_PLATFORM=amd",),  # where it finds nvcc it would call that
 )
 
 DIALECTS = {"cpp": _CPP, "cuda": _CUDA, "maca": _MACA, "hip": _HIP}

@@ -128,16 +128,18 @@ def _architecture(row: Recipe, arch: str | None) -> str:
 def _inspect(dialect: str, route: str, arch: str, words: tuple[str, ...]) -> Toolchain:
     """Ask a compiler for its version and for the arguments that it understands."""
     row = recipe(dialect, route)
+    compiler, names = Path(words[0]), {Path(word).name for word in words}
+    if row.environment:
+        words = (shutil.which("env") or "env", *row.environment, *words)
     version = _version(row, words)
     choices = [_first_understood(words, options) for options in row.choices]
-    names = {Path(word).name for word in words}
     special = [row.compiler_arguments[name] for name in row.compiler_arguments if name in names]
     arguments = special[0] if special else row.arguments
     variable, _, usual = row.home.partition("=")
     home = os.environ.get(variable) or usual
     filled = [argument.format(arch=arch, home=home) for argument in arguments]
     prefix = (*words, *filled, *(option for option in choices if option))
-    return Toolchain(dialect, Path(words[0]), version, prefix, route, arch, _digest(row.headers))
+    return Toolchain(dialect, compiler, version, prefix, route, arch, _digest(row.headers))
 
 
 def _version(row: Recipe, words: tuple[str, ...]) -> str:

@@ -16,12 +16,14 @@ from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.evaluation.backends import Backend, Route
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.sandbox.confine import installation_of
 from kernel_smith.inline.build import BuildResult, Ran, build
 from kernel_smith.inline.cache import ObjectCache
 from kernel_smith.inline.diagnostics import parse, relocate
 from kernel_smith.inline.dialects import SOURCE_NAME, recipe
 from kernel_smith.inline.literals import Literal
 from kernel_smith.inline.resources import KernelResources
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import Candidate, Diagnostic, Limits, Reason
 
 _PRODUCT_NAME = "kernel.so"
@@ -214,9 +216,15 @@ class Workshop:
             product=_PRODUCT_NAME,
             target=folder / _PRODUCT_NAME,
             timeout=timeout,
-            readable=recipe(self._backend.name, self._route).headers,
+            readable=self._compiler_files(),
         )
         return Ran(-1 if code is None else code, log, timed_out=code is None)
+
+    def _compiler_files(self) -> tuple[Path, ...]:
+        """The compiler's own, and headers of ours."""
+        dialect, route = self._backend.name, self._route
+        compiler = find_toolchain(dialect, route, self._arch).compiler
+        return (*installation_of(compiler), *recipe(dialect, route).headers)
 
     def close(self) -> None:
         if self._owns_folders:

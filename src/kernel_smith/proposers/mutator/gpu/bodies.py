@@ -33,6 +33,7 @@ _CHOICES = {
     "fmin": "min",
     "min": "min",
 }
+_STREAMING_STORES = {"__stcs", "__stcg", "__stwt"}
 _NUMBERS = {"float", "double", "int", "int32_t", "int64_t", "unsigned", "uint32_t", "long long"}
 
 
@@ -249,11 +250,13 @@ def _note_calls(kernel: Kernel, node: Node, writes: list[Write]) -> bool:
         if function is None or arguments is None or call.parent is None:
             return False
         name = text.of(function)
-        if name in stores(text):
+        if name in stores(text) or name in _STREAMING_STORES:
             place = arguments.named_children[0]
             pointer, _, index = text.of(place).partition(" + ")
             if call.parent.type != "expression_statement" or not pointer.isidentifier():
                 return False
+            # Streaming stores are for global memory, so their place must stay as it is.
+            index = "" if name in _STREAMING_STORES else index
             writes.append(Write(pointer, index, place, call.parent, by_store=True))
         elif name.partition("<")[0] in own and _may_write(text, name.partition("<")[0]):
             return False

@@ -11,7 +11,7 @@ from kernel_smith.proposers.mutator.cpp.loops import function_name
 from kernel_smith.proposers.mutator.cpp.names import targets
 from kernel_smith.proposers.mutator.cpp.text import inside, replaced, walk
 from kernel_smith.proposers.mutator.edit import Site, Splice
-from kernel_smith.proposers.mutator.gpu.bodies import root, stored_place, stores
+from kernel_smith.proposers.mutator.gpu.bodies import root, stored_place, stores, subscript_index
 from kernel_smith.proposers.mutator.gpu.kernels import (
     Kernel,
     constant,
@@ -73,7 +73,7 @@ def read_only_loads(text: GpuText) -> Iterator[Site]:
     for kernel in kernels(text):
         for name, found in _loads(kernel).items():
             if all(_promised(kernel, node) for node in found):
-                splices = tuple(replaced(n, f"__ldg(&{text.of(n)})") for n in found)
+                splices = tuple(replaced(n, f"__ldg({_address(text, n)})") for n in found)
                 yield Site(kernel.name, splices, name)
 
 
@@ -85,7 +85,7 @@ def read_only_loads(text: GpuText) -> Iterator[Site]:
 def streaming_access(text: GpuText) -> Iterator[Site]:
     for kernel in kernels(text):
         for name, found in _loads(kernel).items():
-            splices = tuple(replaced(n, f"__ldcs(&{text.of(n)})") for n in found)
+            splices = tuple(replaced(n, f"__ldcs({_address(text, n)})") for n in found)
             yield Site(kernel.name, splices, f"loads of {name}")
         stored = _plain_stores(kernel)
         if stored:
@@ -127,6 +127,8 @@ def _loads(kernel: Kernel) -> dict[str, list[Node]]:
             continue
         behind = root(kernel, text.of(base), node)
         addressed = node.parent is not None and text.of(node.parent).startswith("&")
+        if subscript_index(text, node) is None:
+            continue
         if behind is None or not behind.constant or addressed or behind.type not in _LOADABLE:
             continue
         declared = kernel.names.lookup(text.of(base), node)
@@ -159,11 +161,18 @@ def _plain_stores(kernel: Kernel) -> list[Node]:
     return found
 
 
+def _address(text: GpuText, subscript: Node) -> str:
+    base, index = subscript.child_by_field_name("argument"), subscript_index(text, subscript)
+    assert base is not None
+    simple = index is not None and index.isidentifier()
+    return f"{text.of(base)} + {index}" if simple else f"{text.of(base)} + ({index})"
+
+
 def _streamed(text: GpuText, assignment: Node) -> Splice:
     left, right = (assignment.child_by_field_name(n) for n in ("left", "right"))
     assert left is not None and right is not None
-    place = text.of(left)
-    address = place[1:] if place.startswith("*") else f"&{place}"
+    by_pointer = text.of(left).startswith("*")
+    address = text.of(left)[1:] if by_pointer else _address(text, left)
     return replaced(assignment, f"__stcs({address}, {text.of(right)})")
 
 

@@ -11,7 +11,7 @@ from kernel_smith.proposers.mutator.cpp.loops import Loop, places
 from kernel_smith.proposers.mutator.cpp.names import Declared
 from kernel_smith.proposers.mutator.cpp.text import inside, walk
 from kernel_smith.proposers.mutator.gpu.bodies import Body, body_of, root, same_for_all_threads
-from kernel_smith.proposers.mutator.gpu.kernels import Kernel, kernels
+from kernel_smith.proposers.mutator.gpu.kernels import Kernel, block_wide, kernels
 from kernel_smith.proposers.mutator.gpu.polynomial import Polynomial, number
 from kernel_smith.proposers.mutator.gpu.text import GpuText
 
@@ -35,6 +35,8 @@ class StridedLoop:
             return False
         if self.over_grid and self.body.mentions("blockIdx"):
             return False
+        if not all(self._is_added_up_by_all(name) for name in self.body.sums):
+            return False
         if not all(self._is_plain_memory(declared) for _, declared in self.body.outer_names()):
             return False
         early = [n for n in walk(kernel.body) if n.type == "return_statement"]
@@ -47,6 +49,19 @@ class StridedLoop:
         ]
         outer += [(kernel.text.of(n), n) for n in walk(end_of(loop)) if n.type == "identifier"]
         return all(same_for_all_threads(kernel, w, loop.node, self.over_grid) for w, _ in outer)
+
+    def _is_added_up_by_all(self, name: str) -> bool:
+        """Whether a thread's sum only goes into a sum over the block."""
+        kernel, text = self.kernel, self.kernel.text
+        for node in walk(kernel.body):
+            if node.start_byte < self.loop.node.end_byte or text.of(node) != name:
+                continue
+            if node.type == "identifier" and not _is_overwritten(kernel, node):
+                if not _is_given_to_all(kernel, node):
+                    return False
+                if _overwrites(kernel, node, name):
+                    return True
+        return True
 
     def _is_plain_memory(self, declared: Declared) -> bool:
         """Arrays are shared, or a thread's own: somebody may count on who wrote them."""
@@ -70,6 +85,35 @@ def strided_loops(text: GpuText) -> Iterator[StridedLoop]:
                 yield StridedLoop(place, kernel, loop, body, over_grid=False)
             elif start == own_number(kernel) and step == {("gridDim_x",): kernel.threads}:
                 yield StridedLoop(place, kernel, loop, body, over_grid=True)
+
+
+def _is_overwritten(kernel: Kernel, node: Node) -> bool:
+    """Whether a name is the left side of a plain assignment that certainly happens."""
+    change = node.parent
+    if change is None or change.type != "assignment_expression" or change.parent is None:
+        return False
+    sign = change.child_by_field_name("operator")
+    first = change.child_by_field_name("left") == node and change.parent.parent == kernel.body
+    return first and sign is not None and kernel.text.of(sign) == "="
+
+
+def _is_given_to_all(kernel: Kernel, node: Node) -> bool:
+    """Whether a name is an argument of a function in which all threads of the block meet."""
+    call = node.parent.parent if node.parent is not None else None
+    if call is None or call.type != "call_expression":
+        return False
+    function = call.child_by_field_name("function")
+    return function is not None and kernel.text.of(function) in block_wide(kernel.text)
+
+
+def _overwrites(kernel: Kernel, node: Node, name: str) -> bool:
+    """Whether the statement around a use gives the name a new value."""
+    above: Node | None = node
+    while above is not None and above.parent != kernel.body:
+        above = above.parent
+    change = above.named_children[0] if above is not None and above.named_children else None
+    left = change.child_by_field_name("left") if change is not None else None
+    return left is not None and kernel.text.of(left) == name and _is_overwritten(kernel, left)
 
 
 def own_number(kernel: Kernel) -> Polynomial:
