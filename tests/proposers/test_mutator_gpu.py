@@ -218,47 +218,45 @@ def test_streaming_hints_are_for_cuda_alone() -> None:
     assert edit_named("pack-loop").backends == ("cuda", "maca", "hip")
 
 
-def chains(dialect: str) -> Iterator[tuple[str, str, str]]:
-    """What was done, and the text before and after it: each edit alone, and some in a row."""
+def programs(dialect: str) -> dict[str, str]:
+    if dialect != "cuda":
+        return {"tree": {"maca": TREE_MACA, "hip": TREE_HIP}[dialect]}
+    named = {"map": MAP, "guarded": GUARDED, "norm": NORM, "scaled": SCALED}
+    return {**named, "extremes": EXTREMES, "tree": TREE}
+
+
+def changes(dialect: str) -> Iterator[tuple[str, str, str]]:
+    """A program's name, what was done to it, and the result: each edit alone, and some in a row."""
     own = [edit for edit in GPU_EDITS if dialect in edit.backends]
-    named = {
-        "MAP": MAP,
-        "GUARDED": GUARDED,
-        "NORM": NORM,
-        "SCALED": SCALED,
-        "EXTREMES": EXTREMES,
-        "TREE": TREE,
-    }
-    programs = named if dialect == "cuda" else {"TREE": TREE_MACA}
-    for what, source in programs.items():
+    for name, source in programs(dialect).items():
         for edit in own:
             found = edit.sites(source)
             for site in {found[0], found[-1]} if found else ():
-                yield f"{edit.name} on {what}, {site}", source, edit.apply(source, site)
-        rng = random.Random(what)
+                yield name, f"{edit.name}, {site}", edit.apply(source, site)
+        rng = random.Random(name)
         done, changed = [], source
         for _ in range(5):
-            edit, site = rng.choice([(e, s) for e in own for s in e.sites(changed)])
+            left = [(e, s) for e in own for s in e.sites(changed)]
+            if not left:
+                break
+            edit, site = rng.choice(left)
             changed = edit.apply(changed, site)
             done.append(f"{edit.name}, {site}")
-        yield f"on {what}: {'; '.join(done)}", source, changed
+        yield name, "; ".join(done), changed
 
 
-def built(dialect: str, folder: Path) -> tuple[ctypes.CDLL, list[str]]:
-    """All versions in one library: version k as functions `before_k` and `after_k`."""
-    parts, names = [], []
-    for number, (what, before, after) in enumerate(chains(dialect)):
-        names.append(what)
-        for word, source in (("before", before), ("after", after)):
-            text = rewrite(text_of(source)).replace('"C" void f(', f'"C" void {word}_{number}(')
-            plain = re.sub(r"#include <[^>]*>", "", text)
-            parts.append(f"namespace {word}{number} {{\n{plain}\n}}\n")
-    headers = f"#include <{HEADERS[dialect]}>\n#include <cmath>\n#include <cstdint>\n"
-    (folder / "all.cpp").write_text(headers + "".join(parts))
-    flags = [*compiler_arguments(dialect), "-std=c++17", "-O1", "-w", "-shared", "-fPIC"]
+def build(dialect: str, candidates: dict[str, str], folder: Path) -> ctypes.CDLL:
+    """All candidates in one library, on emulated threads; each `f` under a name of its own."""
+    parts = [f"#include <{HEADERS[dialect]}>\n#include <cmath>\n#include <cstdint>\n"]
+    for name, source in candidates.items():
+        text = rewrite(text_of(source)).replace('"C" void f(', f'"C" void {name}(')
+        plain = re.sub(r"#include <[^>]*>", "", text)
+        parts.append(f"namespace of_{name} {{\n{plain}\n}}\n")
+    (folder / "all.cpp").write_text("".join(parts))
+    flags = [*compiler_arguments(dialect), "-std=c++17", "-O0", "-w", "-shared", "-fPIC"]
     command = [str(find_toolchain("cpp").compiler), *flags, "all.cpp", "-o", "all.so"]
     subprocess.run(command, cwd=folder, check=True)
-    return ctypes.CDLL(str(folder / "all.so")), names
+    return ctypes.CDLL(str(folder / "all.so"))
 
 
 def results(function: ctypes._NamedFuncPointer, rows: int, columns: int, shift: int) -> list[float]:
@@ -272,17 +270,24 @@ def results(function: ctypes._NamedFuncPointer, rows: int, columns: int, shift: 
         addresses.append(ctypes.c_void_p(ctypes.addressof(buffer) + 4 * first))
         buffer[first : first + count] = [3 + rng.gauss(0, 1) for _ in range(count)]
     function(*addresses, ctypes.c_int64(rows), ctypes.c_int64(count), None)
-    return list(buffers[2])
+    assert not any(buffers[2][:first]) and not any(buffers[2][first + count :])
+    return list(buffers[2][first : first + count])
 
 
-@pytest.mark.parametrize("dialect", ["cuda", "maca"])
+@pytest.mark.parametrize("dialect", ["cuda", "maca", "hip"])
 def test_edited_kernels_compute_the_same(dialect: str, tmp_path: Path) -> None:
-    library, names = built(dialect, tmp_path)
-    for number, what in enumerate(names):
-        for rows, columns, shift in ((2, 516, 0), (3, 131, 0), (1, 264, 1)):
-            before = results(getattr(library, f"before_{number}"), rows, columns, shift)
-            after = results(getattr(library, f"after_{number}"), rows, columns, shift)
-            assert after == pytest.approx(before, rel=1e-4, abs=1e-4), (what, rows, columns)
+    made = list(changes(dialect))
+    candidates = {f"after_{k}": candidate for k, (_, _, candidate) in enumerate(made)}
+    library = build(dialect, programs(dialect) | candidates, tmp_path)
+    for rows, columns, shift in ((2, 516, 0), (3, 131, 0), (1, 264, 1)):
+        before = {
+            name: results(getattr(library, name), rows, columns, shift)
+            for name in programs(dialect)
+        }
+        for k, (name, what, _) in enumerate(made):
+            after = results(getattr(library, f"after_{k}"), rows, columns, shift)
+            expected = pytest.approx(before[name], rel=1e-4, abs=1e-4)
+            assert after == expected, (name, what, rows, columns)
 
 
 # Changes of the examples that take away what an edit relies on.
@@ -309,6 +314,21 @@ REFUSALS = {
         ("/ kThreads, kThreads", "/ kThreads, dim3(8, 16)"),
     ),
     "a block's own value": ("grid-stride", MAP, ("tanhf(widen(x[i]))", "tanhf(blockIdx.x)")),
+    "a helper that asks for the thread": (
+        "grid-stride",
+        MAP.replace("constexpr", "__device__ int own() { return threadIdx.x; }\nconstexpr", 1),
+        ("tanhf(widen(x[i]))", "tanhf(own())"),
+    ),
+    "work of all threads before it": (
+        "grid-stride",
+        MAP,
+        ("    const int64_t i", "    y[0] = 2.0f;\n    const int64_t i"),
+    ),
+    "another number of elements": (
+        "grid-stride",
+        GUARDED,
+        ("    const int i", "    n /= 2;\n    const int i"),
+    ),
     "work after the guard": ("grid-stride", MAP, ("w[i])));", "w[i])));\n    y[0] = 1.0f;")),
     "a guard with two parts": ("grid-stride", MAP, ("if (i < n)", "if (i < n && n > 4)")),
     "an atomic": ("split-thread-sum", TREE, ("sum += x[", "sum += atomicAdd(y, 1.0f) + x[")),
@@ -429,6 +449,8 @@ def test_edits_of_starting_kernels_can_be_read(path: Path, rng: random.Random) -
     for _ in range(3):
         own = [edit for edit in GPU_EDITS if path.stem.removeprefix("start_") in edit.backends]
         found = [(edit, site) for edit in own for site in edit.sites(source)]
+        if not found:
+            break
         edit, site = rng.choice(found)
         changed = edit.apply(source, site)
         ast.parse(changed)

@@ -105,7 +105,7 @@ def _candidates(row: Recipe, chosen: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _remedy(row: Recipe) -> str:
-    return f"install a compiler: {row.install}"
+    return row.install if row.architecture else f"install a compiler: {row.install}"
 
 
 def _architecture(row: Recipe, arch: str | None) -> str:

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 from kernel_smith.proposers.mutator.cpp.text import replaced
 from kernel_smith.proposers.mutator.edit import Site, Splice
+from kernel_smith.proposers.mutator.gpu.bodies import root
 from kernel_smith.proposers.mutator.gpu.maps import ElementMap, element_maps
 from kernel_smith.proposers.mutator.gpu.packs import helper, packs_of
 from kernel_smith.proposers.mutator.gpu.strided import strided_loops
 from kernel_smith.proposers.mutator.gpu.text import GpuText, gpu_edit
 
-_PREFIX = {"cuda": "cuda", "maca": "mc", "hip": "hip"}
+# What the runtime calls the number of multiprocessors, where that is certain.
 _COUNT_QUERY = {
     "cuda": "cudaDevAttrMultiProcessorCount",
-    "maca": "mcDeviceAttributeMultiProcessorCount",
     "hip": "hipDeviceAttributeMultiprocessorCount",
 }
 _SIZES = (16, 32)
+_SIGNATURE = "static int64_t most_blocks(int64_t blocks, int64_t per_multiprocessor)"
 
 
 @gpu_edit(
@@ -30,7 +31,7 @@ def grid_stride(text: GpuText) -> Iterator[Site]:
         for share in (2, 4, 8):
             grid = f"({{grid}} + {share - 1}) / {share}"
             yield Site(found.kernel.name, (*loop, *found.with_grids(grid)), f"{share} elements")
-        for blocks in (8, 16):
+        for blocks in (8, 16) if _can_count_blocks(text) else ():
             grid = f"most_blocks({{grid}}, {blocks})"
             splices = (*loop, *_most_blocks(found), *found.with_grids(grid))
             yield Site(found.kernel.name, splices, f"{blocks} blocks per multiprocessor")
@@ -45,14 +46,15 @@ def pack_elements(text: GpuText) -> Iterator[Site]:
         packs = packs_of(found.body, found.variable)
         if packs is None or packs.write is None:
             continue
-        targets = [p.name for p in found.kernel.parameters].index(packs.write.pointer)
+        behind = root(found.kernel, packs.write.pointer, packs.write.place)
+        target = found.kernel.parameters.index(behind) if behind is not None else 0
         pad = text.indent(found.declaration)
         for size in _SIZES:
             stride = found.stride
             code = packs.loop(found.index, stride, found.end, found.type, size, pad)
             grids = []
             for launch in found.kernel.launches:
-                given = text.of(launch.arguments[targets])
+                given = text.of(launch.arguments[target])
                 grid = f"packed_blocks<{size}>({text.of(launch.grid)}, {given})"
                 grids.append(replaced(launch.grid, grid))
             splices = (found.replaced_by(code), *helper(text), *grids)
@@ -90,19 +92,23 @@ def _looped(found: ElementMap) -> Splice:
     return found.replaced_by(f"{head}\n{pad}    {inner}\n{pad}}}")
 
 
+def _can_count_blocks(text: GpuText) -> bool:
+    free = _SIGNATURE in text.text or "most_blocks" not in text.text
+    return text.dialect in _COUNT_QUERY and free
+
+
 def _most_blocks(found: ElementMap) -> tuple[Splice, ...]:
     """A function for launchers: a grid that fills the GPU a few times, if so many are needed."""
     text = found.kernel.text
-    if "most_blocks(" in text.text:
+    if _SIGNATURE in text.text:
         return ()
-    prefix = _PREFIX[text.dialect]
     code = f"""
 // As many blocks as asked for, but at most so many for each multiprocessor.
-static int64_t most_blocks(int64_t blocks, int64_t per_multiprocessor) {{
+{_SIGNATURE} {{
     static const int64_t multiprocessors = [] {{
         int device = 0, count = 1;
-        {prefix}GetDevice(&device);
-        {prefix}DeviceGetAttribute(&count, {_COUNT_QUERY[text.dialect]}, device);
+        {text.dialect}GetDevice(&device);
+        {text.dialect}DeviceGetAttribute(&count, {_COUNT_QUERY[text.dialect]}, device);
         return count;
     }}();
     const int64_t most = multiprocessors * per_multiprocessor;

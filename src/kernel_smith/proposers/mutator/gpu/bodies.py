@@ -19,7 +19,9 @@ from kernel_smith.proposers.mutator.gpu.kernels import (
     block_wide,
     collective,
     is_shared,
+    macros,
     runs_on_device,
+    varying_functions,
 )
 from kernel_smith.proposers.mutator.gpu.text import GpuText
 
@@ -62,6 +64,11 @@ class Body:
 
     def mentions(self, *words: str) -> bool:
         return any(self.kernel.text.of(node) in words for node in self.identifiers())
+
+    def depends_on_thread(self, over_grid: bool) -> bool:
+        """Whether it asks which thread it runs in."""
+        asked = {"threadIdx", "blockIdx"} if over_grid else {"threadIdx"}
+        return self.mentions(*asked, *varying_functions(self.kernel.text))
 
     def outer_names(self) -> list[tuple[Node, Declared]]:
         """The uses of what the kernel declares outside of the body."""
@@ -130,10 +137,14 @@ def stored_place(text: GpuText, function: Node) -> Node | None:
 
 
 def same_for_all_threads(kernel: Kernel, word: str, at: Node, over_grid: bool) -> bool:
-    """Whether a name certainly has one value in all threads of a block, or even of the grid."""
+    """Whether a name has one value in all threads of a block, or even of the grid.
+
+    What a function returns in which all threads of a block meet is taken to be the same for them.
+    """
     declared = kernel.names.lookup(word, at)
     if declared is None or declared.node.type == "parameter_declaration":
         varying = {"threadIdx", "blockIdx"} if over_grid else {"threadIdx"}
+        varying |= varying_functions(kernel.text) | macros(kernel.text)
         return word not in varying | kernel.names.assigned
     if is_shared(kernel.text, declared.node):
         return not over_grid

@@ -17,10 +17,11 @@ from kernel_smith.proposers.mutator.gpu.text import GpuText
 
 # What makes threads wait for one another, or depends on which of them run side by side.
 _BLOCK_WIDE = re.compile(r"\b(?:__syncthreads\w*|cooperative_groups|this_thread_block|__trap)\b")
+_THREAD = re.compile(r"threadIdx|blockIdx")
 _COLLECTIVE = re.compile(
     r"\b(?:__syncthreads\w*|__syncwarp|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__activemask"
     r"|__match\w*|__reduce\w*|__threadfence\w*|atomic\w+|cooperative_groups|this_thread_block"
-    r"|asm|__asm__|printf|clock\w*|__trap|__nanosleep|goto|volatile)\b"
+    r"|sync|shfl\w*|barrier\w*|thread_rank|thread_index|group_index|asm|__asm__|printf|clock\w*|__trap|__nanosleep|goto|volatile)\b"
 )
 
 
@@ -137,6 +138,11 @@ def collective(text: GpuText, body: Node) -> bool:
     """Whether code makes threads depend on one another, also by a function that it calls."""
     hidden = _spreading(text, _COLLECTIVE) | macros(text)
     return _mentions(text, body, _COLLECTIVE, hidden)
+
+
+def varying_functions(text: GpuText) -> set[str]:
+    """Functions whose result may depend on the thread that calls them."""
+    return _spreading(text, _THREAD)
 
 
 def block_wide(text: GpuText) -> set[str]:

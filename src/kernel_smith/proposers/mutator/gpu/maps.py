@@ -7,11 +7,18 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from kernel_smith.proposers.mutator.cpp.loops import identifiers
 from kernel_smith.proposers.mutator.cpp.names import names_of
 from kernel_smith.proposers.mutator.cpp.text import walk
 from kernel_smith.proposers.mutator.edit import Splice
 from kernel_smith.proposers.mutator.gpu.bodies import Body, body_of, same_for_all_threads
-from kernel_smith.proposers.mutator.gpu.kernels import Kernel, Launch, kernels, local_value
+from kernel_smith.proposers.mutator.gpu.kernels import (
+    Kernel,
+    Launch,
+    collective,
+    kernels,
+    local_value,
+)
 from kernel_smith.proposers.mutator.gpu.polynomial import (
     Polynomial,
     added,
@@ -74,6 +81,11 @@ def _read(kernel: Kernel) -> ElementMap | None:
     body = body_of(kernel, nodes) if nodes else None
     if body is None or end is None or body.sums or i.type not in INTEGERS:
         return None
+    before = statements[: tests[0]]
+    if any(node.type != "declaration" or collective(text, node) for node in before):
+        return None
+    if identifiers(text.of(end)) & kernel.names.assigned:
+        return None
     if kernel.value(i.name, test) != own_number(kernel) or not _is_free(body, i.name):
         return None
     return ElementMap(kernel, body, i.type, i.name, text.of(i.value), text.of(end), declaration)
@@ -103,7 +115,7 @@ def _guarded(
 def _is_free(body: Body, variable: str) -> bool:
     """Whether an element may be done by any thread."""
     kernel = body.kernel
-    if body.mentions("threadIdx", "blockIdx", "gridDim", "blockDim"):
+    if body.depends_on_thread(over_grid=True) or body.mentions("gridDim", "blockDim"):
         return False
     if any(n.type == "return_statement" for own in body.nodes for n in walk(own)):
         return False

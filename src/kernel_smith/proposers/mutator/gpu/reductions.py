@@ -108,6 +108,10 @@ def fuse_moments(text: GpuText) -> Iterator[Site]:
         added, squared = _added(first), _squared(second)
         if not same or added is None or squared is None or added[1] != squared[1]:
             continue
+        if re.search(r"\?|\|| [<>&=]+ ", added[1]) or re.search(
+            rf"(?:\.|->){loop.variable}\b", added[1]
+        ):
+            continue
         if not _is_constant(first) or not _is_stable(first, second):
             continue
         fresh = {f"{name}_{w}" for name in (added[0], squared[0]) for w in _WORDS}

@@ -31,9 +31,7 @@ class StridedLoop:
     def can_be_shared_out_anew(self) -> bool:
         """Whether it does not matter which thread has which element."""
         kernel, loop = self.kernel, self.loop
-        if loop.node.parent != kernel.body or self.body.mentions("threadIdx"):
-            return False
-        if self.over_grid and self.body.mentions("blockIdx"):
+        if loop.node.parent != kernel.body or self.body.depends_on_thread(self.over_grid):
             return False
         if not all(self._is_added_up_by_all(name) for name in self.body.sums):
             return False
@@ -42,13 +40,10 @@ class StridedLoop:
         early = [n for n in walk(kernel.body) if n.type == "return_statement"]
         if any(node.start_byte < loop.node.start_byte for node in early):
             return False
-        outer = [
-            (kernel.text.of(node), node)
-            for node, declared in self.body.outer_names()
-            if declared.name != loop.variable and declared.name not in self.body.sums
-        ]
-        outer += [(kernel.text.of(n), n) for n in walk(end_of(loop)) if n.type == "identifier"]
-        return all(same_for_all_threads(kernel, w, loop.node, self.over_grid) for w, _ in outer)
+        words = {declared.name for _, declared in self.body.outer_names()}
+        words -= {loop.variable, *self.body.sums}
+        words |= {kernel.text.of(n) for n in walk(end_of(loop)) if n.type == "identifier"}
+        return all(same_for_all_threads(kernel, w, loop.node, self.over_grid) for w in words)
 
     def _is_added_up_by_all(self, name: str) -> bool:
         """Whether a thread's sum only goes into a sum over the block."""
