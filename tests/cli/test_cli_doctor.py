@@ -147,7 +147,11 @@ def test_a_profiler_that_is_not_there_is_not_missed(
     cli: Cli, a_gpu: None, monkeypatch: pytest.MonkeyPatch, path: str | None
 ) -> None:
     real = shutil.which
-    monkeypatch.setattr("shutil.which", lambda name, *rest: path if name == "ncu" else real(name))
+
+    def which(name: str, **manner: Any) -> str | None:
+        return path if name == "ncu" else real(name, **manner)
+
+    monkeypatch.setattr("shutil.which", which)
     found = checks(cli)["ncu"]
     assert found["state"] == "ok"
     assert (path or "only `evaluate --ncu` needs it") in found["found"]

@@ -1,4 +1,5 @@
-"""What can be said without a GPU about the Triton candidates in this folder.
+"""What can be said without a GPU about the Triton candidates in this folder, and the CUDA ones in
+`cuda`.
 
 `honest` holds kernels that a judge must accept, named `<task>__<idea>.py`; `exploits` holds cheats
 that it must not reward. Their tasks are in `tasks` or in the GPU suite. An exploit begins with a
@@ -31,6 +32,8 @@ from kernel_smith.tasks import builtin_tasks, read_task
 HERE = Path(__file__).parent
 HONEST = sorted((HERE / "honest").glob("*.py"))
 EXPLOITS = sorted((HERE / "exploits").glob("*.py"))
+CUDA_HONEST = sorted((HERE / "cuda" / "honest").glob("*.py"))
+CUDA_EXPLOITS = sorted((HERE / "cuda" / "exploits").glob("*.py"))
 OWN_TASKS = {path.stem: read_task(path) for path in sorted((HERE / "tasks").glob("*.py"))}
 TASKS = {task.name: task for task in builtin_tasks("gpu")} | OWN_TASKS
 
@@ -55,6 +58,10 @@ def header(path: Path) -> dict[str, str]:
     return dict(line.removeprefix("# ").split(": ", 1) for line in lines)
 
 
+def named(path: Path) -> str:
+    return f"{path.parent.parent.name}-{path.stem}"
+
+
 def items(text: str) -> list[str]:
     return text.split(", ")
 
@@ -69,7 +76,7 @@ def engine() -> Iterator[LocalEngine]:
         yield engine
 
 
-@pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXPLOITS + CUDA_EXPLOITS, ids=named)
 def test_every_exploit_says_what_it_attacks_and_how_it_may_end(path: Path) -> None:
     assert list(header(path)) == KEYS
     assert header(path)["task"] in OWN_TASKS
@@ -80,7 +87,7 @@ def test_every_exploit_says_what_it_attacks_and_how_it_may_end(path: Path) -> No
     assert any(not end.startswith(Stage.SCREENED_OUT) for end in ends)
 
 
-@pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXPLOITS + CUDA_EXPLOITS, ids=named)
 def test_the_screen_ends_an_exploit_only_as_its_header_says(path: Path) -> None:
     ends = items(header(path)["expect"])
     found = screen(path.read_text(), path.name)
@@ -89,7 +96,7 @@ def test_the_screen_ends_an_exploit_only_as_its_header_says(path: Path) -> None:
     assert announced == [f"{Stage.SCREENED_OUT}/{finding.reason}" for finding in found[:1]]
 
 
-@pytest.mark.parametrize("path", HONEST, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", HONEST + CUDA_HONEST, ids=named)
 def test_an_honest_candidate_passes_the_screen(path: Path) -> None:
     assert task_of(path)
     assert ast.get_docstring(ast.parse(path.read_text()))
@@ -107,7 +114,10 @@ def test_an_honest_candidate_is_right_in_the_interpreter(engine: LocalEngine, na
 def test_the_collections_are_broad() -> None:
     assert len({task_of(path).name for path in HONEST}) >= 26
     assert len({task_of(path).family for path in HONEST}) >= 15
+    assert len({task_of(path).family for path in CUDA_HONEST}) >= 12
+    assert len(CUDA_HONEST) >= 20
     assert len(EXPLOITS) >= 30
+    assert len(CUDA_EXPLOITS) >= 15
     assert {header(path)["task"] for path in EXPLOITS} == set(OWN_TASKS)
     rows = {int(row) for path in EXPLOITS for row in items(header(path)["rows"])}
     assert rows >= NEED_A_GPU

@@ -9,7 +9,12 @@ import pytest
 import torch
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
-from kernel_smith.inline.elf import exported_functions, imported_symbols, neutralise
+from kernel_smith.inline.elf import (
+    exported_functions,
+    imported_symbols,
+    neutralise,
+    unresolved_symbols,
+)
 from kernel_smith.inline.library import Library
 from kernel_smith.inline.signature import prototypes
 
@@ -139,6 +144,17 @@ def test_what_follows_the_end_of_the_dynamic_entries_is_ignored(
     struct.pack_into("<QQ", content, spare[1], 6, 0xDEAD)
     (tmp_path / "odd.so").write_bytes(content)
     assert imported_symbols(tmp_path / "odd.so") == imported_symbols(built)
+
+
+def test_names_left_open_for_whatever_the_process_holds_are_told(
+    built: Path, compile_path: Callable[[str], Path]
+) -> None:
+    assert unresolved_symbols(built) == set()
+    open_ended = compile_path(
+        'extern "C" __attribute__((weak)) void borrowed(float*);\n'
+        'extern "C" void bump(float* y) { if (borrowed) borrowed(y); }\n'
+    )
+    assert unresolved_symbols(open_ended) == {"borrowed"}
 
 
 @pytest.mark.parametrize("length", [0, 10, 63, 64, 200])

@@ -17,6 +17,12 @@ from kernel_smith.errors import MissingPrerequisite
 # What the checks need is imported in them: it would double the time that `--help` takes.
 State = Literal["ok", "degraded", "missing"]
 _MISSING_PREREQUISITE = 3
+_CONFORMANCE = "conformance on an NVIDIA GPU with nvcc, or emulated on the CPU; nothing is timed"
+_WITHOUT_COMPILER = {
+    "cuda": "emulated on the CPU; nothing is timed",
+    "maca": _CONFORMANCE,
+    "hip": _CONFORMANCE,
+}
 
 
 class Check(NamedTuple):
@@ -72,6 +78,24 @@ def _compiler() -> list[Check]:
         return [Check("C++ compiler", "missing", error.what, error.hint)]
 
 
+def _gpu_dialects() -> list[Check]:
+    """Which compilers for GPUs are there; without one, kernels are emulated on the CPU."""
+    from kernel_smith.inline.toolchain import find_toolchain
+
+    checks = []
+    for dialect, name in (("cuda", "CUDA"), ("maca", "MACA"), ("hip", "HIP")):
+        try:
+            found = find_toolchain(dialect)
+        except MissingPrerequisite as error:
+            what = f"no compiler: {_WITHOUT_COMPILER[dialect]}"
+            checks.append(
+                Check(f"{name} kernels", "ok", what, f"to compile natively: {error.hint}")
+            )
+        else:
+            checks.append(Check(f"{name} kernels", "ok", f"{found.version}, for {found.arch}"))
+    return checks
+
+
 def _cores() -> list[Check]:
     count = len(os.sched_getaffinity(0))
     if count > 1:
@@ -124,9 +148,13 @@ def _accelerators() -> list[Check]:
         return [Check("NVIDIA GPU", "ok", what), *_beside_a_gpu()]
     if found.driver:
         remedy = "hand the GPU to this container, e.g. docker run --gpus all"
-        what = f"driver {found.driver}, but no device files: Triton candidates are interpreted"
+        what = f"driver {found.driver}, but no device files: kernels for GPUs are interpreted"
         return [Check("NVIDIA GPU", "degraded", what, remedy)]
-    return [Check("NVIDIA GPU", "ok", "none: Triton candidates are interpreted, and not timed")]
+    return [
+        Check(
+            "NVIDIA GPU", "ok", "none: kernels for GPUs are interpreted or emulated, and not timed"
+        )
+    ]
 
 
 def _beside_a_gpu() -> list[Check]:
@@ -194,4 +222,5 @@ _CHECKS: tuple[Callable[[], list[Check]], ...] = (
     _sampling,
     _cache,
     _accelerators,
+    _gpu_dialects,
 )

@@ -1,8 +1,9 @@
 """The one convention for compiled dialects: kernel text in, callable library out.
 
 A candidate writes `kernels = cpp(SOURCE)`, or `cuda`, `maca` or `hip` in place of `cpp`, and calls
-`kernels.name(tensor, number)`. Who compiles is settled by the provider: the evaluator installs its
-own, everywhere else the text is compiled here.
+`kernels.name(tensor, number)`. For dialects that other packages bring there is `compiled`. Who
+compiles is settled by the provider: the evaluator installs its own, everywhere else the text is
+compiled here.
 """
 
 from __future__ import annotations
@@ -10,9 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernel_smith.inline.library import Device, Library
-from kernel_smith.inline.signature import prototypes
+from kernel_smith.inline.signature import declarations, prototypes
 
-__all__ = ["CompileError", "Library", "Provider", "cpp", "cuda", "hip", "maca", "set_provider"]
+__all__ = [
+    "CompileError",
+    "Library",
+    "Provider",
+    "compiled",
+    "cpp",
+    "cuda",
+    "hip",
+    "maca",
+    "set_provider",
+]
 
 Provider = Callable[[str, str, tuple[str, ...]], str]
 """Takes the dialect, the source and the flags; gives the path of the compiled library."""
@@ -46,6 +57,17 @@ def hip(source: str, flags: Sequence[str] = ()) -> Library:
     return _library("hip", source, flags)
 
 
+def compiled(
+    dialect: str, source: str, flags: Sequence[str] = (), *, functions: str = ""
+) -> Library:
+    """Compile text of a dialect that an installed backend offers.
+
+    `functions` declares in C what can be called: `void scale(const float* x, float* y, int64_t n);`
+    Without it, that is read from the source, as if it were C++.
+    """
+    return _library(dialect, source, flags, functions)
+
+
 def set_provider(provider: Provider | None, device: Device = "cuda") -> None:
     """Let another function compile from now on; None brings back the local compiler.
 
@@ -57,21 +79,26 @@ def set_provider(provider: Provider | None, device: Device = "cuda") -> None:
     _device = device if provider else None
 
 
-def _library(dialect: str, source: str, flags: Sequence[str]) -> Library:
+def _library(dialect: str, source: str, flags: Sequence[str], functions: str = "") -> Library:
     if not isinstance(source, str):
         raise TypeError(f"source must be the text of a kernel, got {type(source).__name__}")
     if isinstance(flags, str):
         raise TypeError(f"flags must be a sequence of strings, e.g. ({flags!r},)")
     path = _provider(dialect, source, tuple(flags))
-    return Library(path, prototypes(source), "cpu" if dialect == "cpp" else _gpu_device(dialect))
+    callable_ones = declarations(functions) if functions else prototypes(source)
+    return Library(path, callable_ones, _device_of(dialect))
 
 
-def _gpu_device(dialect: str) -> Device:
+def _device_of(dialect: str) -> Device:
+    if dialect == "cpp":
+        return "cpu"
     if _device is not None:
         return _device
+    from kernel_smith.inline.dialects import recipe
     from kernel_smith.inline.local import route_here
 
-    return "cpu" if route_here(dialect) == "cpu" else "cuda"
+    runs_on_gpu = route_here(dialect) != "cpu" and recipe(dialect).architecture
+    return "cuda" if runs_on_gpu else "cpu"
 
 
 def _build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:

@@ -38,7 +38,6 @@ ulimit -f {blocks} 2>/dev/null
 ulimit -c 0 2>/dev/null
 exec "$@"
 """
-_SMALLEST = '#include <cstdint>\nextern "C" int64_t one() { return 1; }\n'
 # Object files between compiler and linker have random names, which would make logs differ.
 _TEMPORARY_OBJECT = re.compile(
     r"(?:/tmp/)?\b(?:cc\w{6}\.o|kernel-\w{6,}\.o|tmpxft_[\w-]+_kernel(?:\.[\w.]+)?\.(?:o|cpp))\b"
@@ -176,9 +175,9 @@ def _ending(toolchain: Toolchain, ran: Ran) -> str:
 def _require_working(toolchain: Toolchain) -> None:
     """Make sure that a failure is the source's: this compiler can build the smallest kernel."""
     with tempfile.TemporaryDirectory(prefix="kernel-smith-") as name:
-        ran, built = _compile(toolchain, _SMALLEST, (), Path(name), 60.0, run_compiler)
+        row = recipe(toolchain.dialect, toolchain.route)
+        ran, built = _compile(toolchain, row.smallest, (), Path(name), 60.0, run_compiler)
         if built is None:
-            row = recipe(toolchain.dialect, toolchain.route)
             what = "a shared library" if row.architecture else "a shared library with OpenMP"
             raise MissingPrerequisite(
                 f"{toolchain.compiler} cannot build {what}:\n{ran.output}",

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernel_smith.errors import BadInput
+from kernel_smith.plugins import load_backend, offered_backends
 
 ROUTES = ("native", "nvidia", "cpu")
 SOURCE_NAME = "kernel.cpp"
@@ -47,6 +48,8 @@ class Recipe:
     """The variable that names the vendor's folder, and its usual place: `MACA_PATH=/opt/maca`."""
     environment: tuple[str, ...] = ()
     """Variables that the compiler is to see: `NAME=value`."""
+    smallest: str = '#include <cstdint>\nextern "C" int64_t one() { return 1; }\n'
+    """A source that must compile, or the compiler itself is at fault."""
     headers: tuple[Path, ...] = ()
     """Folders of ours whose content decides what is built."""
 
@@ -138,6 +141,9 @@ _RUNTIME_HEADERS = {"maca": "mc_runtime.h", "hip": "hip/hip_runtime.h"}
 
 def recipe(dialect: str, route: str = "native") -> Recipe:
     """The row for a dialect and a route."""
+    if dialect in offered_backends() and dialect not in DIALECTS:
+        offered: Recipe = load_backend(dialect).recipe
+        return offered
     if dialect not in DIALECTS:
         raise BadInput(f"unknown dialect '{dialect}'", hint=f"use one of: {', '.join(DIALECTS)}")
     possible = _routes_of(dialect)

@@ -29,7 +29,7 @@ _LOAD, _DYNAMIC_SEGMENT = 1, 2  # PT_LOAD, PT_DYNAMIC
 _END_TAG, _STRINGS_TAG, _SYMBOLS_TAG = 0, 5, 6  # DT_NULL, DT_STRTAB, DT_SYMTAB
 _DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1  # SHN_UNDEF, SHN_ABS
-_LOCAL = 0  # STB_LOCAL
+_LOCAL, _WEAK = 0, 2  # STB_LOCAL, STB_WEAK
 _FUNCTION = 2  # STT_FUNC
 _INDIRECT_FUNCTION = 10  # STT_GNU_IFUNC: the symbol names code that picks the function
 _UNTYPED = 0  # STT_NOTYPE: what a function written in assembly often has
@@ -37,6 +37,8 @@ _CALLABLE = (_FUNCTION, _INDIRECT_FUNCTION, _UNTYPED)
 _EXECUTABLE = 1  # PF_X
 _KEPT = (b"_init", b"_fini")
 _CPP_PREFIX = b"_Z"
+# What compilers leave open: profiling, transactional memory, and threads where libc has none.
+_USUALLY_OPEN = ("__gmon_start__", "__cxa_finalize", "_ITM_", "_ZGTt", "pthread_", "__pthread_")
 
 # Code that returns at once, longest first: the first that fits into a function is used.
 _RETURNS = {
@@ -141,6 +143,14 @@ def imported_symbols(path: Path) -> set[str]:
     """The names that a shared object takes from other libraries."""
     symbols = _SharedObject(path).symbols
     return {_text(symbol) for symbol in symbols if symbol.section == _UNDEFINED} - {""}
+
+
+def unresolved_symbols(path: Path) -> set[str]:
+    """Weak names that no library had when the object was linked: whatever the process that loads it
+    happens to hold may take their places."""
+    symbols = _SharedObject(path).symbols
+    weak = (s for s in symbols if s.section == _UNDEFINED and s.info >> 4 == _WEAK)
+    return {name for name in map(_text, weak) if not name.startswith(_USUALLY_OPEN)}
 
 
 def neutralise(path: Path, out_path: Path) -> None:

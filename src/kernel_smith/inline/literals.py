@@ -13,7 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _MODULE = "kernel_smith.inline"
-_HELPERS = {f"{_MODULE}.{dialect}": dialect for dialect in ("cpp", "cuda", "maca", "hip")}
+_ANY_DIALECT = "compiled"  # takes the dialect as its first argument
+_HELPERS = {
+    f"{_MODULE}.{helper}": helper for helper in ("cpp", "cuda", "maca", "hip", _ANY_DIALECT)
+}
 
 # Names that double one another could otherwise spell a text of any length.
 _MOST_PIECES = 10_000
@@ -39,8 +42,8 @@ def find_sources(tree: ast.Module) -> list[Literal]:
     constants = _Constants(tree)
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (dialect := _HELPERS.get(_full_name(node.func, names))):
-            literal = _literal(node, dialect, constants)
+        if isinstance(node, ast.Call) and (helper := _HELPERS.get(_full_name(node.func, names))):
+            literal = _literal(node, helper, constants)
             found += [literal] if literal else []
     return sorted(found, key=lambda literal: literal.call_line)
 
@@ -114,15 +117,20 @@ class _Constants:
         return None
 
 
-def _literal(call: ast.Call, dialect: str, constants: _Constants) -> Literal | None:
+def _literal(call: ast.Call, helper: str, constants: _Constants) -> Literal | None:
     """The literal behind one call, if its arguments are ones."""
-    arguments = dict(zip(("source", "flags"), call.args, strict=False))
+    named = ("dialect", "source", "flags") if helper == _ANY_DIALECT else ("source", "flags")
+    arguments = dict(zip(named, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None:
             return None
         arguments[keyword.arg] = keyword.value
     pieces = constants.pieces(arguments["source"]) if "source" in arguments else None
     flags = constants.strings(arguments["flags"]) if "flags" in arguments else ()
+    dialect = helper
+    if helper == _ANY_DIALECT:
+        spelled = constants.pieces(arguments["dialect"]) if "dialect" in arguments else None
+        dialect = _joined(spelled or [])
     if not pieces or flags is None:
         return None
     return Literal(dialect, _joined(pieces), flags, _first_line(pieces[0]), call.lineno)

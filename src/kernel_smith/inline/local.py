@@ -18,6 +18,8 @@ from kernel_smith.inline.dialects import SOURCE_NAME
 from kernel_smith.inline.gpu import vendor_of_torch
 from kernel_smith.inline.literals import find_sources
 
+_WITH_SUBSTITUTES = ("cuda", "maca", "hip")  # for the hardware that they are for
+
 
 def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
     """The path of the compiled library; a `CompileError` with the caller's lines otherwise."""
@@ -35,7 +37,7 @@ def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
 def route_here(dialect: str) -> str:
     """The route by which a dialect runs on the tensors that torch has on this machine."""
     torch = sys.modules.get("torch")
-    if dialect == "cpp":
+    if dialect not in _WITH_SUBSTITUTES:
         return "native"
     if torch is None or not torch.cuda.is_available():
         return "cpu"

@@ -100,6 +100,13 @@ def prototypes(source: str) -> dict[str, Prototype]:
     return {name: found for name, found in reader.found.items() if name in reader.defined}
 
 
+def declarations(text: str) -> dict[str, Prototype]:
+    """Every function that a text declares, as C does, by name."""
+    reader = _Reader()
+    reader.read_scope(tokens(text), c_linkage=True)
+    return reader.found
+
+
 class _Reader:
     """Walks the declarations of a text; function bodies and classes are stepped over."""
 

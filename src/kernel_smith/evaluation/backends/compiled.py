@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from kernel_smith.evaluation.backends.base import Route
-from kernel_smith.inline.elf import imported_symbols, neutralise
+from kernel_smith.inline.elf import imported_symbols, neutralise, unresolved_symbols
 from kernel_smith.inline.literals import Literal, find_sources
 
 # Loading other code, starting processes, administering this one: none of it is computing. Not here:
@@ -19,6 +19,7 @@ _FORBIDDEN = frozenset(
     | {"socket", "connect", "mprotect", "pkey_mprotect", "memfd_create", "shm_open"}
     | {"sched_setaffinity", "pthread_setaffinity_np", "setpriority", "nice"}
     | {"setrlimit", "prlimit", "prctl", "personality"}
+    | {"cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion"}
 )
 
 
@@ -37,7 +38,8 @@ class CompiledBackend:
         return [literal for literal in find_sources(tree) if literal.dialect == self.name]
 
     def forbidden_symbols(self, compiled: Path) -> list[str]:
-        return sorted(_FORBIDDEN & {name.split("@")[0] for name in imported_symbols(compiled)})
+        imported = {name.split("@")[0] for name in imported_symbols(compiled)}
+        return sorted((_FORBIDDEN & imported) | unresolved_symbols(compiled))
 
     def disarm(self, compiled: Path, target: Path) -> None:
         neutralise(compiled, target)

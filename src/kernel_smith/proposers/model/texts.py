@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 
 from kernel_smith.errors import BadInput
+from kernel_smith.plugins import load_backend, offered_backends
 
 _DIALECT = "dialect_"
 
@@ -41,6 +42,8 @@ class Templates:
 
     def dialect(self, backend: str) -> str:
         name = _DIALECT + backend
+        if name not in self._texts and backend in offered_backends():
+            return str(load_backend(backend).prompt)
         if name not in self._texts:
             known = [text.removeprefix(_DIALECT) for text in self._texts if _DIALECT in text]
             raise BadInput(
