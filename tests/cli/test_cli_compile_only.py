@@ -74,7 +74,7 @@ def test_mistakes_come_with_their_remedy(
 ) -> None:
     cli(*COMMAND, "--arch", "sm_1").complains(2, "sm_1", "sm_90", "gfx942")
     wrong_backend = ("evaluate", "relu.py", "mine.py", "--compile-only")
-    cli(*wrong_backend).complains(2, "cpp", "--backend triton")
+    cli(*wrong_backend).complains(2, "cpp", "name another --backend")
     without = ("evaluate", "relu.py", "mine.py", "--arch", "sm_90")
     cli(*without).complains(2, "--arch sm_90", "--compile-only")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

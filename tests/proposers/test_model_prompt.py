@@ -106,7 +106,7 @@ def test_mode_and_backend_choose_the_texts() -> None:
     assert "triton.language" not in full[0].content
 
 
-@pytest.mark.parametrize("backend", ["cpp", "triton"])
+@pytest.mark.parametrize("backend", ["cpp", "triton", "cuda", "maca", "hip"])
 def test_the_example_of_a_dialect_is_a_candidate_that_the_screen_lets_pass(backend: str) -> None:
     system = prompts().build(request(parent=elite("P", backend=backend))).messages[0].content
     example = find_blocks(system)[0][0].code
@@ -209,6 +209,6 @@ def test_a_wrong_template_is_refused(tmp_path: Path, name: str, text: str, word:
 def test_a_missing_folder_and_an_unknown_backend_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="not a folder"):
         prompts(templates=str(tmp_path / "none"))
-    with pytest.raises(BadInput, match="cpp, triton") as caught:
-        prompts().build(request(parent=elite("P", backend="hip")))
-    assert "dialect_hip.md" in caught.value.hint
+    with pytest.raises(BadInput, match="cpp, cuda, hip, maca, triton") as caught:
+        prompts().build(request(parent=elite("P", backend="fortran")))
+    assert "dialect_fortran.md" in caught.value.hint

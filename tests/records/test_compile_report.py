@@ -40,7 +40,7 @@ def make(reason: Reason | None = None, **changes: Any) -> CompileReport:
         "stage": MEANINGS[reason].stage if reason else Stage.OK,
         "reason": reason,
         "kernels": (KERNEL,),
-        "triton": "3.7.1",
+        "compiler": "3.7.1",
         "seconds": 3.5,
         "created_at": datetime(2026, 1, 2, tzinfo=UTC),
     }

@@ -107,9 +107,11 @@ def evaluate(
 
     Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
     """
+    from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine, open_engine
 
     found = find_task(task)
+    find_backend(backend)  # says so if there is none
     path = candidate or _starting_kernel(found, backend)
     program = read_candidate(path, backend)
     other = read_candidate(beside, backend) if beside is not None else None

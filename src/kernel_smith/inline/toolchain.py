@@ -130,7 +130,7 @@ def _inspect(dialect: str, route: str, arch: str, words: tuple[str, ...]) -> Too
     row = recipe(dialect, route)
     compiler, names = Path(words[0]), {Path(word).name for word in words}
     if row.environment:
-        words = (shutil.which("env") or "env", *row.environment, *words)
+        words = ("/usr/bin/env", *row.environment, *words)
     version = _version(row, words)
     choices = [_first_understood(words, options) for options in row.choices]
     special = [row.compiler_arguments[name] for name in row.compiler_arguments if name in names]

@@ -18,7 +18,7 @@ from kernel_smith.records import Candidate, Evaluation, Options, Task, content_h
 
 # What a backend's answers depend on, beside what all of them do.
 _PACKAGES = {"triton": ("triton",)}
-_ON_GPU = frozenset({"triton"})
+_NEVER_ON_GPU = frozenset({"cpp"})
 _CHOICE_OF_GPU = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 
@@ -60,7 +60,7 @@ class EvaluationCache:
             *((beside.content_hash,) if beside is not None else ()),
             *machine,
             *versions,
-            *(_gpu() if candidate.backend in _ON_GPU else ()),
+            *(() if candidate.backend in _NEVER_ON_GPU else _gpu()),
         )
         return self._root / key[:2] / f"{key}.json"
 
