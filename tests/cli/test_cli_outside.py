@@ -140,12 +140,17 @@ def test_a_told_program_that_is_wrong_ends_with_one(cli: Cli, quick_runs: None, 
 
 
 def test_a_told_program_is_kept_when_its_judging_is_interrupted(
-    cli: Cli, start_program: Start, task: Task
+    cli: Cli, start_program: Start, task: Task, tmp_path: Path, honest_source: str
 ) -> None:
     run = begin(task)
-    process = start_program("tell", run, "--candidate", "right.py", *SAVED)
+    # A call takes most of a second, so that the judge is still at it.
+    waste = "{\n    for (volatile int64_t k = 0; k < 300000000; ++k);\n    for (int64_t i"
+    slow = honest_source.replace("{\n    for (int64_t i", waste)
+    assert "volatile" in slow
+    (tmp_path / "slow.py").write_text(slow)
+    process = start_program("tell", run, "--candidate", "slow.py", *SAVED)
     assert process.stderr is not None
-    assert process.stderr.readline() == "... judging right.py\n"
+    assert process.stderr.readline() == "... judging slow.py\n"
     while not stored(run).in_flight():
         assert process.poll() is None
         time.sleep(0.05)

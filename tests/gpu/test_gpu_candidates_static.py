@@ -45,7 +45,6 @@ NEED_A_GPU = {1, 14, 17, 22}
 
 # Of different kinds, and quick in the interpreter.
 INTERPRETED = [
-    "cumulative_sum_long__carried_scan",
     "row_softmax__row_in_registers",
     "rotary_embedding_llm__queries_and_keys_at_once",
     "weight_gradient_matmul__split_with_atomics",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "service_load.py"
-JOBS, CLIENTS = 40, 6
+JOBS, CLIENTS = 28, 6
 
 
 @pytest.mark.slow
