@@ -128,11 +128,17 @@ class Loop:
         self._audience(event, self.state)
         return step
 
+    def _why_no_start(self) -> str:
+        evaluations = [step.evaluation for step in self.state.steps.values()]
+        if any(e is not None and e.ok and e.untimed for e in evaluations):
+            return "kernels for this backend can be checked here, but not timed: it takes their GPU"
+        return "no program to start from was accepted"
+
     def _why_stop(self, seconds: float) -> str | None:
         if self.stopping:
             return "interrupted"
         if self.state.best is None and not self._busy and not self._beginners:
-            return "no program to start from was accepted"
+            return self._why_no_start()
         if not self.state.bandit.names and not self._busy:
             return "nobody was asked for more than the first programs"
         if self._fruitless >= _FRUITLESS and not self._busy:
