@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -140,6 +141,8 @@ def start_program(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
             cwd=tmp_path,
             env={**os.environ, **{name: str(value) for name, value in environment.items()}},
             start_new_session=True,
+            # As a shell would leave it, even if whoever runs the tests ignores it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     return start

@@ -71,3 +71,4 @@ def test_a_kernel_that_counts_on_warps_of_32_is_caught(engine: LocalEngine) -> N
     candidate = Candidate(source=source, backend="maca", name="warps_of_32.py")
     evaluation = engine.evaluate(task, candidate, Options(seeds=1))
     assert evaluation.stage.value in ("incorrect", "runtime-error"), evaluation.message
+    assert "launch aborted" in evaluation.log

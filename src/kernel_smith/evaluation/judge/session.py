@@ -377,6 +377,7 @@ class Session(ABC):
     ) -> Evaluation:
         if rejected is not None:
             fields |= {"message": rejected.message, **rejected.evidence}
+            fields.setdefault("log", self._what_emulation_said())
         stage = MEANINGS[reason].stage if reason else Stage.OK
         return Evaluation(
             task=self._asked.name,
@@ -396,6 +397,11 @@ class Session(ABC):
             created_at=datetime.now(UTC),
             **fields,
         )
+
+    def _what_emulation_said(self) -> str:
+        """Why a launch was aborted, where kernels are emulated: their caller rarely asks."""
+        emulated = self.interpreted and not self._backend.in_process
+        return self._armed.child.read_log() if emulated and self._armed is not None else ""
 
     def give_up_for_memory(self, message: str) -> Evaluation:
         """No memory was left for the judge while this candidate ran, and much once it was gone."""
