@@ -1,4 +1,4 @@
-"""No honest kernel is rejected: optimised candidates for every task, with all the techniques that an
+"""No honest kernel is rejected: optimised candidates for every task, with all the techniques an
 engineer might use, go through the real engine. (`tests/suite` compares the starting kernels with
 their references.)
 
