@@ -400,7 +400,7 @@ def test_a_graph_as_baseline_needs_a_gpu(cli: Cli, shared_judge: None, files: Pa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ("--interpret is for Triton candidates", "add --backend triton")),
+        ((), ("--interpret is for kernels for a GPU", "name another --backend")),
         (("--backend", "triton", "--compile-only"), ("--compile-only", "leave one of them out")),
     ],
 )
