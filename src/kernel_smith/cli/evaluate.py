@@ -224,13 +224,13 @@ def _starting_kernel(task: Task, backend: str) -> Path:
 
 
 def _check_interpretable(backend: str, compile_only: bool) -> None:
+    from kernel_smith.evaluation.backends import find_backend
+
     if compile_only:
         raise BadInput(
             f"{_INTERPRET} with --compile-only: one runs the kernels, the other does not",
             hint="leave one of them out",
         )
-    from kernel_smith.evaluation.backends import find_backend
-
     if not find_backend(backend).gpu:
         raise BadInput(
             f"{_INTERPRET} is for kernels for a GPU, not for backend {backend}",

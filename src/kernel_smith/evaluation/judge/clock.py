@@ -181,12 +181,15 @@ class Asking(NamedTuple):
     usual: float
     spread: float
 
+    @classmethod
+    def of(cls, walls: Sequence[float]) -> Asking:
+        """The lower quartile: on a busy machine most may be stretched, and too much would be
+        subtracted."""
+        ordered = sorted(walls)
+        return cls(ordered[len(ordered) // 4], ordered[-1] - ordered[0])
+
 
 def cost_of_asking(reference: Participant, any_set: InputSet) -> Asking:
-    """Measured where nobody has an interest in its length.
-
-    The lower quartile: on a busy machine most may be stretched, and too much would be subtracted.
-    """
+    """Measured where nobody has an interest in its length."""
     reference.bind([any_set])
-    walls = sorted(reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES))
-    return Asking(walls[_EMPTY_BATCHES // 4], walls[-1] - walls[0])
+    return Asking.of([reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES)])

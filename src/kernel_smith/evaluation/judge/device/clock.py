@@ -200,16 +200,12 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
 
 
 def cost_of_asking(participant: DeviceParticipant, quiet: Quiet) -> Asking:
-    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device.
-
-    The lower quartile: while other processes come and go, too much would be subtracted.
-    """
+    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device."""
     walls = []
     for _ in range(_EMPTY_BATCHES):
         quiet.make_cold()
         walls.append(participant.run_nothing())
-    walls.sort()
-    return Asking(walls[_EMPTY_BATCHES // 4], walls[-1] - walls[0])
+    return Asking.of(walls)
 
 
 def _charge_hidden_work(
