@@ -56,6 +56,7 @@ from kernel_smith.records.step import (
     score,
 )
 from kernel_smith.records.task import Admission, Precision, Task, Tolerance, Variant, Workload
+from kernel_smith.records.training import Example, StepGain, TrainingStep
 from kernel_smith.records.verdict import MEANINGS, Meaning, Reason, Stage
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "ErrorBin",
     "Evaluation",
     "Event",
+    "Example",
     "Failure",
     "Finding",
     "Interval",
@@ -118,11 +120,13 @@ __all__ = [
     "Stage",
     "StepDropped",
     "StepEvaluated",
+    "StepGain",
     "StepProposed",
     "Task",
     "Telemetry",
     "Timing",
     "Tolerance",
+    "TrainingStep",
     "Usage",
     "Variant",
     "VersionedRecord",

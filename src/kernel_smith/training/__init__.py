@@ -1,0 +1,1 @@
+"""SFT and RL on those data sets. Needs the extra `[train]`."""
