@@ -1,6 +1,7 @@
 """Judge every starting kernel of a suite: is it right on this machine, and by which route?
 
-    python benchmarks/conformance.py [--suite maca] [--backend cuda --backend maca] [--json FILE]
+    python benchmarks/conformance.py [--suite maca] [--backend cuda --backend maca] [--lanes 1]
+        [--json FILE]
 
 On an NVIDIA GPU, CUDA kernels run natively and MACA kernels for conformance, on all workloads.
 Without one both are emulated on the CPU, on the small workloads.
@@ -17,8 +18,8 @@ from typing import Any
 
 from common import describe_machine, progress
 
-from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.records import Candidate, Options, Sampling, Task
+from kernel_smith.evaluation.engines import LocalPool
+from kernel_smith.records import Candidate, Evaluation, Options, Sampling, Task
 from kernel_smith.tasks import builtin_tasks
 
 OPTIONS = Options(
@@ -26,10 +27,12 @@ OPTIONS = Options(
 )
 
 
-def judge(engine: LocalEngine, task: Task, backend: str) -> dict[str, Any]:
+def start_of(task: Task, backend: str) -> Candidate:
     path = Path(task.starts[backend])
-    candidate = Candidate(source=path.read_text(), backend=backend, name=path.name)
-    evaluation = engine.evaluate(task, candidate, OPTIONS)
+    return Candidate(source=path.read_text(), backend=backend, name=path.name)
+
+
+def row_of(task: Task, backend: str, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "task": task.name,
         "backend": backend,
@@ -46,16 +49,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", default="maca")
     parser.add_argument("--backend", action="append", help="default: cuda and maca")
+    parser.add_argument("--lanes", type=int, default=1)
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     tasks = builtin_tasks(chosen.suite)
     began = time.monotonic()
     rows = []
-    with LocalEngine() as engine:
-        for backend in chosen.backend or ["cuda", "maca"]:
-            for number, task in enumerate(tasks):
-                progress(f"{backend}: {number + 1} of {len(tasks)}: {task.name}")
-                rows.append(judge(engine, task, backend))
+    pairs = [(backend, task) for backend in chosen.backend or ["cuda", "maca"] for task in tasks]
+    with LocalPool(chosen.lanes) as engine:
+        futures = [engine.submit(task, start_of(task, backend), OPTIONS) for backend, task in pairs]
+        for number, ((backend, task), future) in enumerate(zip(pairs, futures, strict=True)):
+            progress(f"{number + 1} of {len(pairs)}: {backend} {task.name}")
+            rows.append(row_of(task, backend, future.result()))
     progress("")
     for row in rows:
         if row["stage"] != "ok":

@@ -33,6 +33,7 @@ from kernel_smith.records import Budget, Candidate, Evaluation, Options, Samplin
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 
+SUITES = {"cpp": "cpu", "triton": "gpu"}  # those with starting kernels for a backend
 FINAL = Options(baselines=("eager", "compile"), sampling=Sampling(unstable_above=0.2))
 FINAL_ON_GPU = FINAL.model_copy(update={"baselines": ("eager", "compile", "max-autotune")})
 
@@ -74,7 +75,7 @@ def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store)
     )
     row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
     with LocalEngine() as judge:
-        options = FINAL_ON_GPU if backend == "triton" else FINAL
+        options = FINAL if backend == "cpp" else FINAL_ON_GPU
         final = judge.evaluate(task, state.best.candidate, options)
     if final.timing is not None:
         row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
@@ -132,7 +133,7 @@ def main() -> None:
         return
     report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
     deadline = time.monotonic() + 60 * chosen.minutes
-    suite = "gpu" if chosen.backend == "triton" else "cpu"
+    suite = SUITES.get(chosen.backend, "maca")
     folder = tempfile.TemporaryDirectory()
     with folder as name, Store.open(Path(name) / "runs.sqlite", create=True) as store:
         for task in builtin_tasks(suite):

@@ -50,6 +50,10 @@ class TrainingStep(VersionedRecord):
     )
     best_shown: float = Field(default=0.0, description="the highest score among them")
     was_best: bool = Field(default=False, description="the best of its run when it was measured")
+    repairs: str | None = Field(
+        default=None,
+        description="hash of the failed program that the answer mends, and that its edits apply to",
+    )
     conversation: Conversation | None = None
 
     @property

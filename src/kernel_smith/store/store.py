@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,24 +89,41 @@ class Store(Closing):
             summary.update(connection, run, last + 1, event)
         return last + 1
 
-    def events(self, run_id: str, after: int = 0) -> Iterator[tuple[int, Event]]:
+    def events(
+        self, run_id: str, after: int = 0, kinds: Collection[str] = ()
+    ) -> Iterator[tuple[int, Event]]:
         """The events of a run with a sequence number above `after`, in order.
 
-        Reads page by page: memory stays flat, and writers are not held up. Events that are
-        appended meanwhile are included.
+        `kinds`: only these; all if none is named. Reads page by page: memory stays flat, and
+        writers are not held up. Events that are appended meanwhile are included.
         """
         run, _ = self._run(run_id)
+        wanted = f"AND kind IN ({', '.join('?' * len(kinds))}) " if kinds else ""
         statement = (
-            "SELECT sequence, body FROM events WHERE run = ? AND sequence > ? "
+            f"SELECT sequence, body FROM events WHERE run = ? AND sequence > ? {wanted}"
             f"ORDER BY sequence LIMIT {_PAGE}"
         )
         while True:
             with self._mutex, explained(self._path):
-                rows = self._connection.execute(statement, (run, after)).fetchall()
+                rows = self._connection.execute(statement, (run, after, *kinds)).fetchall()
             if not rows:
                 return
             for after, stored in rows:
                 yield after, self._decode(stored, f"event {after} of run {run_id}")
+
+    def event(self, run_id: str, sequence: int) -> Event:
+        """The one event with this number."""
+        run, last = self._run(run_id)
+        with self._mutex, explained(self._path):
+            row = self._connection.execute(
+                "SELECT body FROM events WHERE run = ? AND sequence = ?", (run, sequence)
+            ).fetchone()
+        if row is None:
+            raise BadInput(
+                f"{self._path}: run {run_id} has no event {sequence}, expected 1 to {last}",
+                hint=f"kernel-smith runs show {run_id}",
+            )
+        return self._decode(row[0], f"event {sequence} of run {run_id}")
 
     def runs(self) -> list[RunSummary]:
         """Every run, the newest first. Parses no event."""

@@ -23,6 +23,13 @@ from kernel_smith.evaluation.judge.workshop import Maker, Workshop
 from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
 
 _COMPILE_SECONDS = 600.0
+# max-autotune starts as many compilers as there are cores.
+_COMPILING = Limits(
+    load_seconds=_COMPILE_SECONDS,
+    call_seconds=_COMPILE_SECONDS,
+    memory_bytes=64 << 30,
+    processes=1024,
+)
 # Baselines that torch.compile makes, and in which mode.
 COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -182,8 +189,8 @@ class Bench:
     def _launch_baseline(self, name: Baseline) -> Participant:
         """Returns at once; the process makes itself ready meanwhile."""
         compiled = name in COMPILED
-        limits = Limits(
-            load_seconds=_COMPILE_SECONDS, call_seconds=_COMPILE_SECONDS if compiled else 60.0
+        limits = (
+            _COMPILING if compiled else Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0)
         )
         # torch.compile runs a C++ compiler and keeps a cache, so its process is not confined.
         child = self._nursery.start(

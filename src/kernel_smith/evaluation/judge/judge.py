@@ -63,6 +63,8 @@ class Judge:
                 problems.append(str(full))
                 if full.by_candidate:
                     return session.give_up_for_memory(str(full))
+                if full.verdict is not None and attempt > 0:
+                    return full.verdict
                 progress("waiting for memory on the GPU")
                 session.close()
                 self._keep_only(task)

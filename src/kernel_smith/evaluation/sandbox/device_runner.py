@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._pytree import tree_map_only
 
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
@@ -154,12 +155,21 @@ class DeviceRunner(Runner):
         replayed = {"replay": self._graph, "nothing": self._nothing}.get(request["how"])
         if replayed is not None:
             return replayed.replay
-        return partial(self._call_plainly, request)
+        how = self._call_and_copy if request["how"] == "copied" else self._call_plainly
+        return partial(how, request)
 
     def _call_plainly(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._memory is not None
         with self._memory.in_use():
             return super()._go(request, [])
+
+    def _call_and_copy(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One call, and its result as a kernel finds it that follows on the current stream."""
+        assert self._memory is not None and self._model is not None
+        with self._memory.in_use(), torch.no_grad():
+            result = self._model(*self._arguments[0])
+            self._results.append(tree_map_only(torch.Tensor, torch.clone, result))
+        return {"done": request["nonce"], "at": [self._place(self._results[0])]}
 
     def _place(self, result: Any) -> Any:
         """Per tensor: the chunk that it lies in, where in it, and its strides."""

@@ -152,7 +152,12 @@ class Prompts:
         evaluation = request.parent.evaluation
         said = told(evaluation, log=plan.log) if plan.details else _verdict(evaluation)
         parts.append(
-            fill("parent", program=fenced(request.parent.candidate.source), evaluation=said)
+            fill(
+                "parent",
+                program=fenced(request.parent.candidate.source),
+                evaluation=said,
+                verdict=_verdict(evaluation),
+            )
         )
         if plan.failures:
             parts.append(self._failures(request.failures[-plan.failures :]))

@@ -1,13 +1,19 @@
-"""The texts that prompts are made of. A folder of the user's replaces them file by file."""
+"""The texts that prompts are made of. A folder of the user's replaces them file by file.
+
+One such folder is ours: `brief`, short prompts for models with little room or little patience.
+"""
 
 from __future__ import annotations
 
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
 from kernel_smith.errors import BadInput
 from kernel_smith.plugins import load_backend, offered_backends
+
+BRIEF = "brief"
 
 _DIALECT = "dialect_"
 
@@ -17,12 +23,10 @@ class Templates:
 
     def __init__(self, folder: str | None = None) -> None:
         own = resources.files("kernel_smith.proposers.model") / "templates"
-        self._texts = {
-            item.name.removesuffix(".md"): item.read_text(encoding="utf-8")
-            for item in own.iterdir()
-            if item.name.endswith(".md")
-        }
-        if folder is not None:
+        self._texts = _texts_in(own)
+        if folder == BRIEF:
+            self._texts |= _texts_in(own / BRIEF)
+        elif folder is not None:
             self._texts |= _read_folder(Path(folder), set(self._texts))
 
     def fill(self, template: str, /, **values: object) -> str:
@@ -54,10 +58,19 @@ class Templates:
         return self.fill(name)
 
 
+def _texts_in(folder: Traversable) -> dict[str, str]:
+    return {
+        item.name.removesuffix(".md"): item.read_text(encoding="utf-8")
+        for item in folder.iterdir()
+        if item.name.endswith(".md")
+    }
+
+
 def _read_folder(folder: Path, known: set[str]) -> dict[str, str]:
     if not folder.is_dir():
         raise BadInput(
-            f"{folder}: not a folder", hint="`templates` names a folder with .md files in it"
+            f"{folder}: not a folder",
+            hint=f"`templates` names a folder with .md files in it, or is {BRIEF!r}",
         )
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
     for name in texts:

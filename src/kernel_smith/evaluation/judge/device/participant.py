@@ -113,13 +113,21 @@ class DeviceParticipant(Participant):
         super().close()
         self._bell.close()
 
+    def copied_outputs(self) -> list[torch.Tensor]:
+        """One call's results as a kernel finds them that follows on the current stream."""
+        self._read_results(self._go("copied", 1)[2], 1)
+        return self.outputs(0)
+
     def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
         wall, cpu, answer = self._go("plain", count)
         if count:
-            self._learn_places(answer.get("at"), count)
-            with self.child.stopped():
-                self.fetch()
+            self._read_results(answer, count)
         return wall, cpu
+
+    def _read_results(self, answer: dict[str, Any], count: int) -> None:
+        self._learn_places(answer.get("at"), count)
+        with self.child.stopped():
+            self.fetch()
 
     def _go(self, how: str, count: int) -> tuple[float, float, dict[str, Any]]:
         nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")

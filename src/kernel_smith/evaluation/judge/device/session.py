@@ -15,6 +15,7 @@ import torch
 from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Child, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
+from kernel_smith.evaluation.judge.comparison import plainly_right
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
 from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
@@ -43,6 +44,7 @@ from kernel_smith.evaluation.judge.device.workshop import DeviceWorkshop
 from kernel_smith.evaluation.judge.integrity import check_physics
 from kernel_smith.evaluation.judge.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
 from kernel_smith.evaluation.judge.statistics import distribution
 from kernel_smith.evaluation.judge.workshop import Folders, Maker
@@ -65,11 +67,18 @@ _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as 
 
 
 class DeviceFull(Interrupted):
-    """The judge got no memory on the device."""
+    """The judge or the candidate got no memory on the device.
 
-    def __init__(self, message: str, *, by_candidate: bool) -> None:
+    `by_candidate`: was it the candidate that had taken it? `verdict`: what is said of the candidate
+    if the same happens again, although there is memory now.
+    """
+
+    def __init__(
+        self, message: str, *, by_candidate: bool, verdict: Evaluation | None = None
+    ) -> None:
         super().__init__(message)
-        self.by_candidate = by_candidate  # was it the candidate that had taken it?
+        self.by_candidate = by_candidate
+        self.verdict = verdict
 
 
 class DeviceSession(Session):
@@ -93,8 +102,9 @@ class DeviceSession(Session):
             raise DeviceFull(str(error), by_candidate=self._held_much()) from error
         if evaluation.reason is Reason.MEMORY_LIMIT and not self._held_much():
             free, total = torch.cuda.mem_get_info()
-            if free < _MUCH_MEMORY * total:
-                raise DeviceFull(evaluation.message, by_candidate=False)
+            scarce = free < _MUCH_MEMORY * total
+            verdict = None if scarce else evaluation
+            raise DeviceFull(evaluation.message, by_candidate=False, verdict=verdict)
         return evaluation
 
     def _held_much(self) -> bool:
@@ -227,6 +237,8 @@ class DeviceSession(Session):
             self._check_integrity(bench, contest, timed.measurement, workload, limits)
         if timed.refusal is not None:
             check_joined(timed.refusal)
+            with self._explaining(loading=False):
+                _check_followed(bench, candidate, workload)
             why = timed.refusal.partition("\n")[0]  # CUDA goes on with general advice
             self._notes.append(f"{workload.name}: no CUDA graph, timed plainly: {why}")
         return self._outcome(bench, workload, timed)
@@ -301,6 +313,22 @@ class DeviceSession(Session):
         except ValueError as error:
             self._notes.append(f"{workload.name}: no list of kernels: {error}")
             return ()
+
+
+def _check_followed(bench: DeviceBench, candidate: DeviceParticipant, workload: Workload) -> None:
+    """Is a result there for whoever uses it next? A capture would have shown it."""
+    author = bench.prepare(workload).stock.author
+    candidate.bind([author.inputs])
+    if plainly_right(candidate.copied_outputs(), author.expected):
+        return
+    candidate.bind([author.inputs])
+    candidate.run()
+    if plainly_right(candidate.outputs(0), author.expected):
+        raise Rejected(
+            Reason.DEFERRED_WORK,
+            f"workload {workload.name}: a kernel that follows on the current stream does not find "
+            "the result",
+        )
 
 
 def _roofline(

@@ -1,0 +1,113 @@
+"""How much faster one program is than another, from what was measured of them.
+
+A gain that was taken side by side, in the same rounds, is preferred. Otherwise two speedups over
+the same baseline are divided, and the interval is as wide as the two together allow.
+"""
+
+from __future__ import annotations
+
+from kernel_smith.records import (
+    Environment,
+    Evaluation,
+    Interval,
+    StepGain,
+    Timing,
+    WorkloadGain,
+    WorkloadTiming,
+)
+
+
+def gain_over(child: Evaluation, other: Evaluation) -> StepGain | None:
+    """The other's time over the child's; None where the two cannot be compared."""
+    if not child.ok or not other.ok or child.task_hash != other.task_hash:
+        return None
+    return _side_by_side(child, other) or _through_baseline(child, other)
+
+
+def gain_over_reference(child: Evaluation) -> StepGain | None:
+    """The speedup over the first baseline, which is eager PyTorch unless another was asked for."""
+    timing = child.timing
+    if not child.ok or timing is None:
+        return None
+    workloads = timing.workloads
+    gains = (_workload_gain(each.workload, each.baselines[0].speedup) for each in workloads)
+    # On a GPU other baselines were timed earlier, and are compared through eager.
+    together = child.device is None or timing.speedups[0].baseline == "eager"
+    return StepGain(
+        overall=timing.speedup,
+        workloads=tuple(gains),
+        p99=min(each.baselines[0].seconds.p99 / each.candidate.p99 for each in workloads),
+        side_by_side=together,
+    )
+
+
+def ratio(faster: Interval, slower: Interval) -> Interval:
+    """The quotient of two speedups, from the least to the most favourable reading of both."""
+    return Interval(
+        value=faster.value / slower.value,
+        low=faster.low / slower.high,
+        high=faster.high / slower.low,
+    )
+
+
+def _side_by_side(child: Evaluation, other: Evaluation) -> StepGain | None:
+    beside = child.beside
+    if beside is None or beside.gain is None or beside.candidate_hash != other.candidate_hash:
+        return None
+    pairs = _pairs(child, other)
+    return StepGain(
+        overall=beside.gain,
+        workloads=beside.workloads,
+        p99=_tail(pairs) if pairs else None,
+        side_by_side=True,
+    )
+
+
+def _through_baseline(child: Evaluation, other: Evaluation) -> StepGain | None:
+    pairs = _pairs(child, other)
+    if not pairs or child.timing is None or other.timing is None:
+        return None
+    gains = (
+        _workload_gain(own.workload, ratio(own.baselines[0].speedup, its.baselines[0].speedup))
+        for own, its in pairs
+    )
+    return StepGain(
+        overall=ratio(child.timing.speedup, other.timing.speedup),
+        workloads=tuple(gains),
+        p99=_tail(pairs),
+        side_by_side=False,
+    )
+
+
+def _pairs(
+    child: Evaluation, other: Evaluation
+) -> list[tuple[WorkloadTiming, WorkloadTiming]] | None:
+    """The two timings of each workload; None where they were not taken in the same way."""
+    own, its = child.timing, other.timing
+    if own is None or its is None or not _same_place(child, other) or _way(own) != _way(its):
+        return None
+    by_name = {each.workload: each for each in its.workloads}
+    return [(each, by_name[each.workload]) for each in own.workloads]
+
+
+def _same_place(child: Evaluation, other: Evaluation) -> bool:
+    """Another processor or another torch makes another baseline."""
+    return _place(child.environment) == _place(other.environment) and child.device == other.device
+
+
+def _place(environment: Environment) -> tuple[str, ...]:
+    return environment.machine, environment.processor, environment.torch
+
+
+def _way(timing: Timing) -> tuple[str, set[tuple[str, float, str]]]:
+    """Against what, on which workloads, and whether calls were replayed or made one by one."""
+    workloads = {(each.workload, each.weight, each.way) for each in timing.workloads}
+    return timing.speedups[0].baseline, workloads
+
+
+def _tail(pairs: list[tuple[WorkloadTiming, WorkloadTiming]]) -> float:
+    return min(its.candidate.p99 / own.candidate.p99 for own, its in pairs)
+
+
+def _workload_gain(workload: str, gain: Interval) -> WorkloadGain:
+    return WorkloadGain(workload=workload, gain=gain)

@@ -1,0 +1,127 @@
+"""A light index of one run: who descends from whom, and what the last measuring said.
+
+It holds a few numbers per program. Programs and evaluations stay in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kernel_smith.records import (
+    Event,
+    Remeasured,
+    RunStarted,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+    Task,
+    score,
+)
+
+_DIGEST = 16
+
+
+def text_key(text: str) -> bytes:
+    """Equal for texts that differ in blanks at line ends alone, as fenced code may."""
+    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return hashlib.blake2b(lines.encode(), digest_size=_DIGEST).digest()
+
+
+@dataclass(slots=True)
+class Program:
+    """One program of a run."""
+
+    parent: str | None
+    measured: int = 0
+    """The number of the event with its last evaluation; 0: there is none."""
+    score: float = 0.0
+    was_best: bool = False
+
+
+@dataclass
+class RunIndex:
+    """Read from all events of a run: `RunIndex.of(store.events(run))`."""
+
+    task: Task | None = None
+    programs: dict[str, Program] = field(default_factory=dict)
+    by_text: dict[bytes, str] = field(default_factory=dict)
+    evaluated: set[int] = field(default_factory=set)
+    """The steps that were evaluated."""
+    _candidates: dict[int, str] = field(default_factory=dict)
+    _best: str | None = None
+    _contender: str | None = None
+
+    @classmethod
+    def of(cls, events: Iterable[tuple[int, Event]]) -> RunIndex:
+        index = cls()
+        for sequence, event in events:
+            index._add(sequence, event)
+        return index
+
+    def lineage(self, candidate: str) -> Iterator[str]:
+        """From a program to the start, along the parent that was changed each time."""
+        seen: set[str] = set()
+        current: str | None = candidate
+        while current in self.programs and current not in seen:
+            seen.add(current)
+            yield current
+            current = self.programs[current].parent
+
+    def is_measured(self, candidate: str) -> bool:
+        return candidate in self.programs and self.programs[candidate].measured > 0
+
+    def score_of(self, candidate: str | None) -> float:
+        return self.programs[candidate].score if candidate in self.programs else 0.0
+
+    def _add(self, sequence: int, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self.task = event.task
+        elif isinstance(event, StepProposed):
+            self._proposed(event)
+        elif isinstance(event, StepEvaluated):
+            self._evaluated(sequence, event)
+        elif isinstance(event, StepDropped):
+            self._candidates.pop(event.step, None)
+        elif isinstance(event, Remeasured):
+            self._remeasured(sequence, event)
+
+    def _proposed(self, event: StepProposed) -> None:
+        proposal = event.proposal
+        own = proposal.candidate.content_hash
+        parent = proposal.parents[0] if proposal.parents else None
+        self._candidates[event.step] = own
+        self.programs.setdefault(own, Program(parent))
+        self.by_text.setdefault(text_key(proposal.candidate.source), own)
+
+    def _evaluated(self, sequence: int, event: StepEvaluated) -> None:
+        own = self._candidates.get(event.step)
+        if own is None:
+            return
+        self.evaluated.add(event.step)
+        before = self.score_of(self._best)
+        self._measure(own, sequence, score(event.evaluation))
+        self._contender = None
+        if self.score_of(own) > before:
+            self._best = self._contender = own
+            self.programs[own].was_best = True
+
+    def _remeasured(self, sequence: int, event: Remeasured) -> None:
+        if event.candidate not in self.programs:
+            return
+        self._measure(event.candidate, sequence, score(event.evaluation))
+        self._best = self._highest()
+        # A contender is measured again at once; one that looked best by luck was none.
+        if self._contender is not None:
+            self.programs[self._contender].was_best = False
+        if self._best is not None:
+            self.programs[self._best].was_best = True
+
+    def _measure(self, candidate: str, sequence: int, value: float) -> None:
+        program = self.programs[candidate]
+        program.measured, program.score = sequence, value
+
+    def _highest(self) -> str | None:
+        best = max(self.programs, key=self.score_of)
+        return best if self.score_of(best) > 0 else None

@@ -1,0 +1,159 @@
+"""The text to be mined, as one `Library` per source: an installed package, a folder, a file, or an
+archive. Files are read and nothing of them is executed: a package is found by its place on the
+import path, and archives are read without unpacking them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from pathlib import Path, PurePosixPath
+
+from kernel_smith.errors import BadInput
+
+_LARGEST_FILE = 2_000_000
+_METADATA = (".dist-info/METADATA", "PKG-INFO")
+_SKIPPED = frozenset({"test", "tests", "testing", "__pycache__", "site-packages", "node_modules"})
+
+
+@dataclass(frozen=True)
+class Library:
+    """Python files by their path, and where they come from."""
+
+    name: str
+    version: str
+    licence: str
+    files: dict[str, str]
+
+
+def read_library(source: str) -> Library:
+    """What a name or a path given by the user holds. Raises `BadInput` if it holds nothing."""
+    path = Path(source)
+    if path.is_dir():
+        # A package's own folder is named in its imports, so it belongs to the paths.
+        root = path.resolve().parent if (path / "__init__.py").exists() else path.resolve()
+        files = dict(_folder_files(path.resolve(), root))
+        library = Library(path.resolve().name, "", "", files)
+    elif path.is_file():
+        library = _file(path)
+    else:
+        library = _installed(source)
+    if not library.files:
+        raise BadInput(
+            f"{source}: holds no Python files, expected at least one",
+            hint="name a folder or an archive with .py files in it",
+        )
+    return library
+
+
+def _file(path: Path) -> Library:
+    if path.suffix == ".py":
+        return Library(path.stem, "", "", {path.name: path.read_text("utf-8", errors="replace")})
+    try:
+        if zipfile.is_zipfile(path):
+            return _from_archive(path, dict(_zip_files(path)))
+        if tarfile.is_tarfile(path):
+            return _from_archive(path, dict(_tar_files(path)))
+    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise BadInput(f"{path}: cannot be read ({error})", hint="fetch the file again") from None
+    raise BadInput(
+        f"{path}: is neither Python text nor an archive, expected .py, .whl, .zip or .tar.gz",
+        hint="name a package, a folder, a .py file, a wheel or a source archive",
+    )
+
+
+def _installed(name: str) -> Library:
+    folder = _find_package(name)
+    if folder is None:
+        raise BadInput(
+            f"{name}: no such file or folder, and no installed package",
+            hint=f"fetch it with `pip download --no-deps {name}` and name the file that it wrote",
+        )
+    root = folder.parents[name.count(".")] if folder.is_dir() else folder.parent
+    found = _folder_files(folder, root) if folder.is_dir() else _one_file(folder)
+    version, licence = _installed_metadata(name.partition(".")[0])
+    return Library(name, version, licence, dict(found))
+
+
+def _find_package(name: str) -> Path | None:
+    """Where a package lies. Only the path is searched: importing its parents would run them."""
+    search, place = list(sys.path), None
+    for depth in range(len(name.split("."))):
+        part = ".".join(name.split(".")[: depth + 1])
+        spec = PathFinder.find_spec(part, search)
+        if spec is None:
+            return None
+        search = list(spec.submodule_search_locations or ())
+        place = Path(search[0]) if search else Path(spec.origin or "")
+    return place if place is not None and place.exists() else None
+
+
+def _installed_metadata(package: str) -> tuple[str, str]:
+    for name in packages_distributions().get(package, [package]):
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        return found.version, _licence(found.metadata.as_string())
+    return "", ""
+
+
+def _one_file(path: Path) -> Iterator[tuple[str, str]]:
+    yield path.name, path.read_text("utf-8", errors="replace")
+
+
+def _folder_files(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.rglob("*.py")):
+        relative = path.relative_to(root).as_posix()
+        if _wanted(relative) and path.stat().st_size <= _LARGEST_FILE:
+            yield relative, path.read_text("utf-8", errors="replace")
+
+
+def _zip_files(path: Path) -> Iterator[tuple[str, str]]:
+    with zipfile.ZipFile(path) as archive:
+        for member in sorted(archive.infolist(), key=lambda m: m.filename):
+            if _readable(member.filename, member.file_size):
+                yield member.filename, archive.read(member).decode("utf-8", errors="replace")
+
+
+def _tar_files(path: Path) -> Iterator[tuple[str, str]]:
+    with tarfile.open(path) as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isfile() else None
+            if content is not None and _readable(member.name, member.size):
+                yield member.name, content.read().decode("utf-8", errors="replace")
+
+
+def _readable(name: str, size: int) -> bool:
+    return size <= _LARGEST_FILE and (_wanted(name) or name.endswith(_METADATA))
+
+
+def _wanted(name: str) -> bool:
+    return name.endswith(".py") and not _SKIPPED & set(PurePosixPath(name).parts)
+
+
+def _from_archive(path: Path, texts: dict[str, str]) -> Library:
+    metadata = next((text for name, text in texts.items() if name.endswith(_METADATA)), "")
+    headers = HeaderParser().parsestr(metadata)
+    return Library(
+        name=headers.get("Name", path.name.partition("-")[0]),
+        version=headers.get("Version", ""),
+        licence=_licence(metadata),
+        files={name: text for name, text in texts.items() if name.endswith(".py")},
+    )
+
+
+def _licence(metadata: str) -> str:
+    """As the package states it: an expression, one line, or the classifiers."""
+    headers = HeaderParser().parsestr(metadata)
+    stated = headers.get("License-Expression") or headers.get("License") or ""
+    if stated and "\n" not in stated:
+        return stated
+    classifiers = [c for c in headers.get_all("Classifier", []) if c.startswith("License ::")]
+    return ", ".join(c.rpartition("::")[2].strip() for c in classifiers)

@@ -1,0 +1,111 @@
+"""Which steps teach the same, and which references ask for the same: as hashes.
+
+Wording, formatting and numbers do not count. A step that changes nothing but numbers is told apart
+by them, since they are all that it teaches.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from functools import lru_cache
+from itertools import count
+
+from kernel_smith.archive.normalise import program
+from kernel_smith.records import TrainingStep
+
+_DIGEST = 16
+_REMEMBERED = 512
+_NUMBER = re.compile(r"'?\.?\d[\w.']*")
+_INPUTS = frozenset({"get_inputs", "get_init_inputs"})
+_LIBRARIES = frozenset({"torch", "nn", "F", "math", "functional"})
+
+
+def step_key(step: TrainingStep) -> bytes:
+    """Equal for steps that make nearly the same change to nearly the same program."""
+    before = step.parent.candidate.source if step.parent else step.task.source
+    after = step.child.candidate.source
+    shapes = _shape(before), _shape(after)
+    if shapes[0] == shapes[1]:
+        shapes = _digest(program(before).atoms), _digest(program(after).atoms)
+    return _digest((step.child.candidate.backend, *(shape.hex() for shape in shapes)))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def reference_key(source: str) -> bytes:
+    """Equal for task files whose references compute the same way.
+
+    Names of arguments, variables and layers do not count, nor do numbers, and neither does how
+    inputs are made: a task in other sizes is no other task.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return _digest((source,))
+    kept = [node for node in tree.body if _is_reference(node)]
+    blanked = _Blanked()
+    dumped = [ast.dump(blanked.visit(node)) for node in kept]
+    return _digest(tuple(dumped))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _shape(source: str) -> bytes:
+    return _digest(tuple("0" if _NUMBER.fullmatch(atom) else atom for atom in program(source).atoms))
+
+
+def _digest(parts: tuple[str, ...]) -> bytes:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=_DIGEST).digest()
+
+
+def _is_reference(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name not in _INPUTS
+
+
+class _Blanked(ast.NodeTransformer):
+    """Numbers become 0, names become numbers in the order of their appearance."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._fresh = count()
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        return ast.Constant(0) if is_number else node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name(self._name(node.id), node.ctx)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """What the library offers keeps its name; what belongs to the module is its author's."""
+        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        value = self.visit(node.value)
+        return ast.Attribute(value, self._name(node.attr) if own else node.attr, node.ctx)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(self._name(node.arg), None)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self._name(node.name)
+        return self._definition(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self._definition(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.Pass()
+        return self.visit(ast.Assign([node.target], node.value))
+
+    def _definition(self, node: ast.ClassDef | ast.FunctionDef) -> ast.AST:
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+        return self.generic_visit(node)
+
+    def _name(self, name: str) -> str:
+        if name in _LIBRARIES:
+            return name
+        if name not in self._names:
+            self._names[name] = f"<{next(self._fresh)}>"
+        return self._names[name]
