@@ -41,6 +41,7 @@ def row_of(task: Task, backend: str, evaluation: Evaluation) -> dict[str, Any]:
         "message": evaluation.message,
         "interpreted": evaluation.interpreted,
         "conformance": evaluation.conformance,
+        "seconds": evaluation.seconds,
         "speedup": evaluation.timing.speedup.value if evaluation.timing else None,
     }
 

@@ -29,7 +29,9 @@ from kernel_smith.records import Candidate, Evaluation, Options, Sampling, Task
 
 Programs = list[tuple[Task, Candidate]]
 
-OPTIONS = Options(sampling=Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6))
+OPTIONS = Options(
+    profile=False, sampling=Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6)
+)
 
 
 def submit(engine: Engine, chosen: Programs, marks: Sequence[str]) -> list[Future[Evaluation]]:

@@ -28,6 +28,7 @@ from kernel_smith.records import (
     Request,
     RunConfig,
     RunStarted,
+    Stage,
     StepDropped,
     StepProposed,
     Task,
@@ -218,6 +219,30 @@ def test_the_old_best_is_measured_again_unless_the_new_one_is_faster_beyond_doub
     again = list(measure_again(state, engine, program(gain), champion))
     assert [names[candidate] for candidate in engine.evaluated] == measured
     assert [names[event.candidate] for event in again] == measured
+
+
+def test_a_contender_that_is_caught_when_measured_again_is_not_the_best(
+    task: Task, config: RunConfig
+) -> None:
+    class Catching(TrivialEngine):
+        """Sees through everyone above 1.2, the second time."""
+
+        def submit(self, *asked: Any, **more: Any) -> Future[Evaluation]:
+            future = super().submit(*asked, **more)
+            if more.get("beside") is None or speed_of(asked[1]) < 1.2:
+                return future
+            found = future.result().model_copy(
+                update={"stage": Stage.CHEATING, "reason": Reason.DECOY_KERNEL, "timing": None}
+            )
+            caught: Future[Evaluation] = Future()
+            caught.set_result(found)
+            return caught
+
+    run = Recorded(task, config, Catching(speed_of))
+    run.loop.run(opener())
+    assert any(event.evaluation.stage is Stage.CHEATING for event in run.of(Remeasured))
+    assert run.state.best is not None
+    assert speed_of(run.state.best.candidate) < 1.2
 
 
 def test_an_interrupted_run_ends_cleanly(task: Task, config: RunConfig) -> None:

@@ -206,3 +206,22 @@ def test_the_default_file_is_in_this_folder_or_where_the_environment_says(
     assert default_path() == Path(".kernel-smith/runs.sqlite")
     monkeypatch.setenv("KERNEL_SMITH_STORE", "/elsewhere/s.sqlite")
     assert default_path() == Path("/elsewhere/s.sqlite")
+
+
+def test_one_event_is_found_by_its_number(store: Store) -> None:
+    numbered = [(store.append("run-1", event), event) for event in steps(3, talking=True)]
+    for sequence, event in numbered:
+        assert store.event("run-1", sequence) == event
+
+
+def test_a_number_that_no_event_has_is_refused(store: Store) -> None:
+    with pytest.raises(BadInput, match="no event 2, expected 1 to 1"):
+        store.event("run-1", 2)
+
+
+def test_events_of_some_kinds_come_in_order_with_their_numbers(store: Store) -> None:
+    for event in steps(100):
+        store.append("run-1", event)
+    found = list(store.events("run-1", kinds=("run-started", "step-evaluated")))
+    assert [sequence for sequence, _ in found] == [1, *range(3, 202, 2)]
+    assert {event.kind for _, event in found[1:]} == {"step-evaluated"}

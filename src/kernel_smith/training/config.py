@@ -106,6 +106,9 @@ class RlSettings(TrainingSettings):
     advantage: Literal["group", "leave-one-out"] = "group"
     beta: float = Field(default=0.0, ge=0, description="weight of staying near the first model")
     reward: RewardSettings = RewardSettings()
+    measure_seconds: float = Field(
+        default=1.0, gt=0, description="longest measurement of each workload"
+    )
     patience_minutes: float = Field(
         default=10.0, ge=0, description="to wait for an engine that has gone away"
     )
@@ -121,6 +124,8 @@ class RlSettings(TrainingSettings):
 MAY_CHANGE = frozenset(
     {"output", "steps", "save_every", "keep_checkpoints", "merge", "patience_minutes"}
 )
+
+_PARTS: Mapping[str, type[BaseModel]] = {"lora": Lora, "reward": RewardSettings}
 
 Kind = TypeVar("Kind", bound=TrainingSettings)
 
@@ -159,7 +164,7 @@ def _check_names(kind: type[BaseModel], values: dict[str, Any], where: str) -> N
             known = sorted(kind.model_fields)
             hint = did_you_mean(name, known, otherwise=f"the settings are: {', '.join(known)}")
             raise BadInput(f"{where}: there is no setting `{name}`", hint=hint)
-        inner = {"lora": Lora, "reward": RewardSettings}.get(name)
+        inner = _PARTS.get(name)
         if inner is not None and isinstance(value, dict):
             _check_names(inner, value, f"{where}, [{name}]")
 

@@ -126,7 +126,9 @@ def _lost(batch: list[_Asked]) -> list[_Asked]:
     on every program might as well be."""
     troubled = [asked for asked in batch if asked.trouble is not None]
     gone = [
-        asked for asked in troubled if isinstance(asked.trouble, MissingPrerequisite | CancelledError)
+        asked
+        for asked in troubled
+        if isinstance(asked.trouble, MissingPrerequisite | CancelledError)
     ]
     submitted = [asked for asked in batch if asked.answer.program is not None]
     failed = [asked for asked in troubled if isinstance(asked.trouble, InternalError)]

@@ -44,9 +44,7 @@ def grade(
         return Graded(
             settings.cheating, {"cheating": settings.cheating}, message=evaluation.message
         )
-    measured = reward_of(
-        evaluation, _MEASURED, has_parent=answer.question.parent is not None
-    )
+    measured = reward_of(evaluation, _MEASURED, has_parent=answer.question.parent is not None)
     share = coverage(evaluation)
     if measured.value is None:  # too noisy, or the parent could not be timed
         return Graded(None, gain=measured.gain, coverage=share, message=measured.message)

@@ -14,7 +14,7 @@ Kind = Literal["sft", "rl"]
 
 _COLUMNS: dict[Kind, frozenset[str]] = {
     "sft": frozenset({"prompt", "completion"}),
-    "rl": frozenset({"prompt", "task", "backend", "parent"}),
+    "rl": frozenset({"id", "prompt", "task", "backend", "parent"}),
 }
 _SUFFIXES = (".jsonl", ".parquet")
 _CHUNK = 1 << 20

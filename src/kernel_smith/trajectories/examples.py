@@ -1,4 +1,4 @@
-"""From a step to an example: the question that a model was or could have been asked, and the answer.
+"""From a step to an example: what a model was asked, or could have been, and the answer.
 
 A question is `rebuilt` from the templates with the parent and its evaluation alone, `brief` from
 the short ones, or `recorded`: what the model of the run was told. Answers are SEARCH/REPLACE
@@ -20,7 +20,15 @@ from kernel_smith.proposers.model.edits import has_edits
 from kernel_smith.proposers.model.parse import Program, parse_answer
 from kernel_smith.proposers.model.prompt import Prompts, fenced
 from kernel_smith.proposers.model.texts import BRIEF, Templates
-from kernel_smith.records import Beginning, Example, Message, Record, Request, TrainingStep
+from kernel_smith.records import (
+    Beginning,
+    Elite,
+    Example,
+    Message,
+    Record,
+    Request,
+    TrainingStep,
+)
 from kernel_smith.trajectories.diffs import edits_between, render_edits
 
 Mode = Literal["edits", "full"]
@@ -85,9 +93,7 @@ def _summary(step: TrainingStep) -> str:
     return said if len(said) <= _LONGEST_SUMMARY else said[: _LONGEST_SUMMARY - 3] + "..."
 
 
-def _example(
-    step: TrainingStep, messages: tuple[Message, ...], answer: str, mode: Mode
-) -> Example:
+def _example(step: TrainingStep, messages: tuple[Message, ...], answer: str, mode: Mode) -> Example:
     return Example(
         id=step.identity,
         kind="first" if step.first else "later",
@@ -136,14 +142,28 @@ def _rebuilt(
         )
         messages = prompts.begin(beginning)
         return messages if prompts.fits(messages) else None
-    request = Request(
-        task=step.task, parent=step.parent, hardware=describe_hardware(step.parent.evaluation)
-    )
-    Templates(templates).dialect(request.backend)  # an unknown one is an error, not a long prompt
+    parent = _as_before(step.parent, step.child)
+    request = Request(task=step.task, parent=parent, hardware=describe_hardware(parent.evaluation))
+    _demand_dialect(templates, request.backend)
     try:
         return prompts.build(request).messages
     except BadInput:
         return None
+
+
+def _as_before(parent: Elite, child: Elite) -> Elite:
+    """Without what was learnt of the parent by timing it beside the child."""
+    beside = parent.evaluation.beside
+    if beside is None or beside.candidate_hash != child.candidate.content_hash:
+        return parent
+    evaluation = parent.evaluation.model_copy(update={"beside": None})
+    return parent.model_copy(update={"evaluation": evaluation})
+
+
+@lru_cache
+def _demand_dialect(templates: str | None, backend: str) -> None:
+    """A backend that no prompt knows is an error, and must not pass for a prompt too long."""
+    Templates(templates).dialect(backend)
 
 
 @lru_cache(maxsize=_PROMPTS_KEPT)

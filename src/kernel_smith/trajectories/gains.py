@@ -21,7 +21,7 @@ def gain_over(child: Evaluation, other: Evaluation) -> StepGain | None:
     """The other's time over the child's; None where the two cannot be compared."""
     if not child.ok or not other.ok or child.task_hash != other.task_hash:
         return None
-    return _side_by_side(child, other) or _through_baseline(child, other)
+    return side_by_side(child, other) or _through_baseline(child, other)
 
 
 def gain_over_reference(child: Evaluation) -> StepGain | None:
@@ -41,16 +41,8 @@ def gain_over_reference(child: Evaluation) -> StepGain | None:
     )
 
 
-def ratio(faster: Interval, slower: Interval) -> Interval:
-    """The quotient of two speedups, from the least to the most favourable reading of both."""
-    return Interval(
-        value=faster.value / slower.value,
-        low=faster.low / slower.high,
-        high=faster.high / slower.low,
-    )
-
-
-def _side_by_side(child: Evaluation, other: Evaluation) -> StepGain | None:
+def side_by_side(child: Evaluation, other: Evaluation) -> StepGain | None:
+    """The gain as it was timed in the same rounds; None where it was not."""
     beside = child.beside
     if beside is None or beside.gain is None or beside.candidate_hash != other.candidate_hash:
         return None
@@ -60,6 +52,15 @@ def _side_by_side(child: Evaluation, other: Evaluation) -> StepGain | None:
         workloads=beside.workloads,
         p99=_tail(pairs) if pairs else None,
         side_by_side=True,
+    )
+
+
+def ratio(faster: Interval, slower: Interval) -> Interval:
+    """The quotient of two speedups, from the least to the most favourable reading of both."""
+    return Interval(
+        value=faster.value / slower.value,
+        low=faster.low / slower.high,
+        high=faster.high / slower.low,
     )
 
 
@@ -101,7 +102,9 @@ def _place(environment: Environment) -> tuple[str, ...]:
 
 def _way(timing: Timing) -> tuple[str, set[tuple[str, float, str]]]:
     """Against what, on which workloads, and whether calls were replayed or made one by one."""
-    workloads = {(each.workload, each.weight, each.way) for each in timing.workloads}
+    workloads: set[tuple[str, float, str]] = {
+        (each.workload, each.weight, each.way) for each in timing.workloads
+    }
     return timing.speedups[0].baseline, workloads
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import warnings
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import count
 
 from kernel_smith.archive.normalise import program
 from kernel_smith.records import TrainingStep
@@ -19,7 +20,7 @@ _DIGEST = 16
 _REMEMBERED = 512
 _NUMBER = re.compile(r"'?\.?\d[\w.']*")
 _INPUTS = frozenset({"get_inputs", "get_init_inputs"})
-_LIBRARIES = frozenset({"torch", "nn", "F", "math", "functional"})
+_GIVEN = frozenset({"forward", "__init__"})
 
 
 def step_key(step: TrainingStep) -> bytes:
@@ -40,18 +41,22 @@ def reference_key(source: str) -> bytes:
     inputs are made: a task in other sizes is no other task.
     """
     try:
-        tree = ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return _digest((source,))
     kept = [node for node in tree.body if _is_reference(node)]
-    blanked = _Blanked()
+    blanked = _Blanked(kept)
     dumped = [ast.dump(blanked.visit(node)) for node in kept]
     return _digest(tuple(dumped))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _shape(source: str) -> bytes:
-    return _digest(tuple("0" if _NUMBER.fullmatch(atom) else atom for atom in program(source).atoms))
+    return _digest(
+        tuple("0" if _NUMBER.fullmatch(atom) else atom for atom in program(source).atoms)
+    )
 
 
 def _digest(parts: tuple[str, ...]) -> bytes:
@@ -63,11 +68,11 @@ def _is_reference(node: ast.stmt) -> bool:
 
 
 class _Blanked(ast.NodeTransformer):
-    """Numbers become 0, names become numbers in the order of their appearance."""
+    """Numbers become 0; names that the author chose are numbered in the order of appearance."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: list[ast.stmt]) -> None:
+        self._chosen = {name for node in nodes for name in _bound(node)}
         self._names: dict[str, str] = {}
-        self._fresh = count()
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
@@ -77,35 +82,44 @@ class _Blanked(ast.NodeTransformer):
         return ast.Name(self._name(node.id), node.ctx)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """What the library offers keeps its name; what belongs to the module is its author's."""
-        own = isinstance(node.value, ast.Name) and node.value.id == "self"
-        value = self.visit(node.value)
-        return ast.Attribute(value, self._name(node.attr) if own else node.attr, node.ctx)
+        owned = isinstance(node.value, ast.Name) and node.value.id == "self"
+        name = self._name(node.attr) if owned else node.attr
+        return ast.Attribute(self.visit(node.value), name, node.ctx)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         return ast.arg(self._name(node.arg), None)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        value = node.value or ast.Constant(None)
+        return ast.Assign([self.visit(node.target)], self.visit(value))
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        self._name(node.name)
         return self._definition(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         return self._definition(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if node.value is None:
-            return ast.Pass()
-        return self.visit(ast.Assign([node.target], node.value))
-
     def _definition(self, node: ast.ClassDef | ast.FunctionDef) -> ast.AST:
+        node.name = self._name(node.name)
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
         return self.generic_visit(node)
 
     def _name(self, name: str) -> str:
-        if name in _LIBRARIES:
+        if name not in self._chosen or name in _GIVEN:
             return name
-        if name not in self._names:
-            self._names[name] = f"<{next(self._fresh)}>"
-        return self._names[name]
+        return self._names.setdefault(name, f"<{len(self._names)}>")
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """The names that are defined here: of functions, classes, arguments, variables and layers."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr

@@ -6,131 +6,106 @@ names and the seed alone, so a task that validates one data set validates the ne
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-from kernel_smith.archive.normalise import program
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Task, content_hash
-from kernel_smith.tasks import find_task
+from kernel_smith.records import RunStarted, Task, content_hash
+from kernel_smith.store import Store
+from kernel_smith.tasks import builtin_tasks, find_task
+from kernel_smith.tasks.catalog import SUITES
+from kernel_smith.trajectories.formats import Split
+from kernel_smith.trajectories.sameness import reference_key
 
-Part = Literal["train", "validation", "held-out"]
-
-# What a task file says about inputs and settings, and not about the reference.
-_NOT_REFERENCE = frozenset({"TASK", "get_inputs", "get_init_inputs"})
+_DIGITS = 13  # of a hash, as many as a float tells apart
+_SHOWN = 8
 
 
-@dataclass(frozen=True)
-class TaskFacts:
+class TaskKey(NamedTuple):
     """What decides where a task goes."""
 
     name: str
-    family: str
-    structure: str
+    reference: bytes
 
     @classmethod
-    def of(cls, task: Task) -> TaskFacts:
-        return cls(task.name, task.family, structure(task.source))
+    def of(cls, task: Task) -> TaskKey:
+        return cls(task.name, reference_key(task.source))
 
 
-def structure(source: str) -> str:
-    """Equal for references that differ in names, formatting, comments, inputs and sizes alone."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-            tree.body = [node for node in tree.body if not _is_aside(node)]
-            source = ast.unparse(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass  # compared as it stands
-    return content_hash("\n".join(program(source).atoms))
+def assign(tasks: Iterable[TaskKey], *, validation: float, seed: int) -> dict[TaskKey, Split]:
+    """Where each task goes: about `validation` of the groups, and at least one of several."""
+    groups = {
+        content_hash(str(seed), *sorted({task.name for task in group})): group
+        for group in _groups(sorted(set(tasks)))
+    }
+    chosen = {key for key in groups if int(key[:_DIGITS], 16) < validation * 16**_DIGITS}
+    if validation and len(groups) > 1:
+        chosen = (chosen or {min(groups)}) - {max(groups)}  # something is to be learnt from
+    return {
+        task: "validation" if key in chosen else "train"
+        for key, group in groups.items()
+        for task in group
+    }
 
 
-def _is_aside(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return True
-    if isinstance(node, ast.FunctionDef):
-        return node.name in _NOT_REFERENCE
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return any(isinstance(target, ast.Name) and target.id in _NOT_REFERENCE for target in targets)
-
-
-def assign(
-    tasks: Iterable[TaskFacts], *, hold_out: Sequence[str], validation: float, seed: int
-) -> dict[TaskFacts, Part]:
-    """Where each task goes. `hold_out` names tasks, built-in ones or task files too, or families.
-
-    About `validation` of the groups validate, and at least one where there are several.
-    """
-    found = sorted(set(tasks), key=lambda facts: (facts.name, facts.structure))
-    if not 0 <= validation < 1:
-        raise BadInput(
-            f"a share of {validation:g} cannot be for validation", hint="choose 0 or more, below 1"
-        )
-    held_names, held_structures = _held_out(found, hold_out)
-    parts: dict[TaskFacts, Part] = {}
-    free: dict[str, list[TaskFacts]] = {}
-    for group in _groups(found):
-        if any(f.name in held_names or f.structure in held_structures for f in group):
-            parts |= dict.fromkeys(group, "held-out")
-        else:
-            free[content_hash(str(seed), *sorted({facts.name for facts in group}))] = group
-    chosen = {key for key in free if int(key[:13], 16) / 16**13 < validation}
-    if validation and len(free) > 1:
-        chosen = chosen or {min(free)}
-        chosen -= {max(free)}  # something is to be learnt from
-    for key, group in free.items():
-        parts |= dict.fromkeys(group, "validation" if key in chosen else "train")
-    return parts
-
-
-def _held_out(found: Sequence[TaskFacts], hold_out: Sequence[str]) -> tuple[set[str], set[str]]:
-    """Names and references. One that is not known at all is likely a slip, and would leak."""
-    held: list[TaskFacts] = []
-    for wanted in hold_out:
-        matching = [facts for facts in found if wanted in (facts.name, facts.family)]
-        try:
-            matching.append(TaskFacts.of(find_task(wanted)))
-        except BadInput:
-            if not matching:
-                raise BadInput(
-                    f"nothing to hold out is called {wanted!r}",
-                    hint="--hold-out takes a task, a family or a task file; these runs have "
-                    f"{_listed(facts.name for facts in found)} of the families "
-                    f"{_listed(facts.family for facts in found)}",
-                ) from None
-        held += matching
-    return {facts.name for facts in held}, {facts.structure for facts in held}
-
-
-def _groups(found: Sequence[TaskFacts]) -> list[list[TaskFacts]]:
+def _groups(tasks: Sequence[TaskKey]) -> list[list[TaskKey]]:
     """Tasks that share a name or a reference with another of the group."""
-    leader: dict[str, str] = {}
+    leader: dict[str | bytes, str | bytes] = {}
 
-    def lead(key: str) -> str:
+    def lead(key: str | bytes) -> str | bytes:
         while leader.setdefault(key, key) != key:
             key = leader[key]
         return key
 
-    for facts in found:
-        leader[lead(f"name {facts.name}")] = lead(f"structure {facts.structure}")
-    groups: dict[str, list[TaskFacts]] = {}
-    for facts in found:
-        groups.setdefault(lead(f"name {facts.name}"), []).append(facts)
+    for task in tasks:
+        leader[lead(task.name)] = lead(task.reference)
+    groups: dict[str | bytes, list[TaskKey]] = {}
+    for task in tasks:
+        groups.setdefault(lead(task.name), []).append(task)
     return list(groups.values())
 
 
-def counted(parts: Mapping[TaskFacts, Part]) -> dict[Part, int]:
-    """How many tasks each part has, by name."""
-    names: dict[Part, set[str]] = {}
-    for facts, part in parts.items():
-        names.setdefault(part, set()).add(facts.name)
-    return {part: len(each) for part, each in names.items()}
+def tasks_in(stores: Sequence[Path]) -> Iterator[Task]:
+    """The task of every run."""
+    for path in stores:
+        with Store.open(path) as store:
+            for run in store.run_ids_matching(""):
+                _, event = next(store.events(run))
+                assert isinstance(event, RunStarted)
+                yield event.task
+
+
+def references_of(wanted: Sequence[str], tasks: Collection[Task]) -> tuple[str, ...]:
+    """The sources of the tasks to hold out, which may be called something else elsewhere.
+
+    `wanted` names tasks or families, of these or built-in ones, or task files. A name that is not
+    known is likely a slip, and a slip would leak what is to be tested on.
+    """
+    if not wanted:
+        return ()
+    known = [*tasks, *(task for suite in SUITES for task in builtin_tasks(suite))]
+    sources: dict[str, None] = {}
+    for name in wanted:
+        matching = [task for task in known if name in (task.name, task.family)]
+        sources.update(dict.fromkeys(task.source for task in matching or [_file(name, tasks)]))
+    return tuple(sources)
+
+
+def _file(name: str, tasks: Collection[Task]) -> Task:
+    try:
+        return find_task(name)
+    except BadInput:
+        if Path(name).is_file():
+            raise
+        raise BadInput(
+            f"nothing to hold out is called {name!r}",
+            hint="--hold-out takes a task, a family or a task file; these runs have the tasks "
+            f"{_listed(task.name for task in tasks)} of the families "
+            f"{_listed(task.family for task in tasks)}",
+        ) from None
 
 
 def _listed(names: Iterable[str]) -> str:
     known = sorted(set(names))
-    return ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+    return ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")

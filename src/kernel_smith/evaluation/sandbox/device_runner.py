@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch.profiler import ProfilerActivity, profile
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
@@ -164,12 +164,22 @@ class DeviceRunner(Runner):
             return super()._go(request, [])
 
     def _call_and_copy(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One call, and its result as a kernel finds it that follows on the current stream."""
+        """One call, and its result as a kernel finds it that follows on the current stream.
+
+        The copy is not to come late, so its memory is there before.
+        """
         assert self._memory is not None and self._model is not None
         with self._memory.in_use(), torch.no_grad():
+            copied = tree_map_only(torch.Tensor, torch.zeros_like, self._model(*self._arguments[0]))
+            copies = tree_leaves(copied)
+            torch.cuda.synchronize()
             result = self._model(*self._arguments[0])
-            self._results.append(tree_map_only(torch.Tensor, torch.clone, result))
-        return {"done": request["nonce"], "at": [self._place(self._results[0])]}
+            leaves = [result] if copied is copies[0] else tree_leaves(result)
+            for copy, leaf in zip(copies, leaves, strict=True):
+                if isinstance(leaf, torch.Tensor):
+                    copy.copy_(leaf)
+        self._results.append(copied)
+        return {"done": request["nonce"], "at": [self._place(copied)]}
 
     def _place(self, result: Any) -> Any:
         """Per tensor: the chunk that it lies in, where in it, and its strides."""

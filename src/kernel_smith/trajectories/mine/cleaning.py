@@ -18,7 +18,7 @@ _DECORATORS = frozenset(
         *("use_experts_implementation", "deprecate_kwarg", "can_return_tuple", "capture_outputs"),
         *("merge_with_config_defaults", "apply_forward_hook", "maybe_allow_in_graph"),
         *("script", "script_method", "ignore", "unused", "export", "compile", "disable"),
-        *("allow_in_graph", "deprecated", "deprecated_arg", "add_code_sample_docstrings"),
+        *("allow_in_graph", "wrap", "deprecated", "deprecated_arg", "add_code_sample_docstrings"),
         *("replace_return_docstrings", "script_if_tracing", "compiler_disable"),
     }
 )
@@ -36,7 +36,7 @@ class _Cleaner(ast.NodeTransformer):
     def __init__(self, is_known: Callable[[str], bool]) -> None:
         self._is_known = is_known
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self._tidy(node)
         has_fields = bool({_last_name(d) for d in node.decorator_list} & _WITH_FIELDS)
         body: list[ast.stmt] = []
@@ -50,7 +50,7 @@ class _Cleaner(ast.NodeTransformer):
         node.body = body or [ast.Pass()]
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self._tidy(node)
         arguments = node.args
         optional = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
@@ -66,16 +66,16 @@ class _Cleaner(ast.NodeTransformer):
         node.body = node.body or [ast.Pass()]
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if node.value is None:
             return None
         assigned = ast.Assign(targets=[node.target], value=node.value)
         return self.generic_visit(ast.copy_location(assigned, node))
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         return None if _is_silent(node.value) else self.generic_visit(node)
 
-    def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> ast.AST | None:
         self.generic_visit(node)
         if not node.body and not node.orelse:
             return None

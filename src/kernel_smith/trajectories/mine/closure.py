@@ -8,15 +8,19 @@ allowed; a few well-known helpers of other kinds have stand-ins. Anything else i
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
 from dataclasses import dataclass, field
 
 from kernel_smith.trajectories.mine.cleaning import cleaned
+from kernel_smith.trajectories.mine.guesses import Value
 from kernel_smith.trajectories.mine.library import Library
 from kernel_smith.trajectories.mine.names import (
     BUILTINS,
     Imported,
     SourceFile,
     global_names,
+    imports_of,
     parse,
 )
 from kernel_smith.trajectories.mine.refusal import Refused
@@ -28,6 +32,7 @@ _MODULES = frozenset(
     }
 )
 _NOT_OF_TORCH = ("torch.distributed", "torch.utils.cpp_extension", "torch.utils.data", "torch.hub")
+_MOST_HOPS = 8
 _MOST_DEFINITIONS = 60
 _MOST_CHARACTERS = 60_000
 _RESERVED = frozenset({"Model", "ModelNew", "TASK", "get_inputs", "get_init_inputs"})
@@ -35,14 +40,29 @@ _RESERVED = frozenset({"Model", "ModelNew", "TASK", "get_inputs", "get_init_inpu
 # What other packages offer under these names, reduced to what a forward pass sees of it.
 _STAND_INS = {
     "ACT2FN": (
-        "ACT2FN = {'gelu': torch.nn.GELU(), 'gelu_new': torch.nn.GELU('tanh'),"
-        " 'relu': torch.nn.ReLU(), 'silu': torch.nn.SiLU(), 'tanh': torch.nn.Tanh()}"
+        "ACT2FN = {\n"
+        "    'gelu': torch.nn.GELU(), 'gelu_new': torch.nn.GELU(approximate='tanh'),\n"
+        "    'gelu_pytorch_tanh': torch.nn.GELU(approximate='tanh'),\n"
+        "    'relu': torch.nn.ReLU(), 'silu': torch.nn.SiLU(), 'swish': torch.nn.SiLU(),\n"
+        "    'tanh': torch.nn.Tanh(), 'sigmoid': torch.nn.Sigmoid(),\n"
+        "}"
     ),
     "GradientCheckpointingLayer": "GradientCheckpointingLayer = torch.nn.Module",
     "ModelMixin": "ModelMixin = torch.nn.Module",
     "is_torch_npu_available": "def is_torch_npu_available(): return False",
     "is_xformers_available": "def is_xformers_available(): return False",
     "is_torchdynamo_compiling": "def is_torchdynamo_compiling(): return False",
+    "_assert": "from torch import _assert",
+    "use_fused_attn": "def use_fused_attn(experimental=False): return True",
+    "use_reentrant_ckpt": "def use_reentrant_ckpt(): return False",
+    "get_act_layer": (
+        "def get_act_layer(name='relu'):\n"
+        "    named = {'relu': torch.nn.ReLU, 'gelu': torch.nn.GELU, 'silu': torch.nn.SiLU}\n"
+        "    return named[name] if isinstance(name, str) else name"
+    ),
+    "is_fast_norm": "def is_fast_norm(): return False",
+    "fast_layer_norm": "from torch.nn.functional import layer_norm as fast_layer_norm",
+    "fast_group_norm": "from torch.nn.functional import group_norm as fast_group_norm",
     "is_exportable": "def is_exportable(): return False",
     "is_scriptable": "def is_scriptable(): return False",
 }
@@ -53,12 +73,19 @@ class Extract:
     """A class, standing alone."""
 
     class_name: str
-    text: str
+    imports: tuple[str, ...]
+    body: str
     path: str
     line: int
     docstring: str
     config_fields: tuple[str, ...]
     """What is read of an argument named `config`."""
+    config_defaults: dict[str, Value]
+    """What the library's own configuration says of them."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.imports) + "\n\n\n" + self.body + "\n"
 
 
 @dataclass
@@ -84,23 +111,31 @@ class Shelf:
 
     def find(self, file: SourceFile, name: str) -> tuple[SourceFile, str] | Imported | None:
         """Where a name of a file is defined: in this library, elsewhere, or nowhere."""
-        seen: set[tuple[str, str]] = set()
-        while name not in file.definitions:
-            imported = file.imports.get(name)
-            if imported is None or (file.module, name) in seen:
+        for _ in range(_MOST_HOPS):
+            if name in file.definitions:
+                return file, name
+            imported = file.imports.get(name) or self._from_star(file, name)
+            if imported is None:
                 return None
-            seen.add((file.module, name))
             owner = self.modules.get(imported.module) if imported.name else None
             if owner is None or imported.name is None:
                 return imported
             file, name = owner, imported.name
-        return file, name
+        return None
+
+    def _from_star(self, file: SourceFile, name: str) -> Imported | None:
+        for module in file.stars:
+            owner = self.modules.get(module)
+            if owner is not None and (name in owner.definitions or name in owner.imports):
+                return Imported(module, name, f"from {module} import {name}")
+        return None
 
 
 @dataclass
 class _Collected:
     statements: list[str] = field(default_factory=list)
-    imports: dict[str, set[str]] = field(default_factory=dict)
+    imports: dict[str, Imported] = field(default_factory=dict)
+    import_lines: set[str] = field(default_factory=set)
     origins: dict[str, str] = field(default_factory=dict)
     """Of each name: where it comes from, so that two of a name are noticed."""
 
@@ -111,19 +146,21 @@ def extract(shelf: Shelf, file: SourceFile, node: ast.ClassDef) -> Extract:
     _collect(shelf, file, node.name, collected)
     if reserved := _RESERVED & collected.origins.keys():
         raise Refused("reserved-name", min(reserved))
-    imports = sorted({line for lines in collected.imports.values() for line in lines})
-    if any("torch." in s and s.startswith(("ACT2FN", "Grad")) for s in collected.statements):
-        imports = sorted({*imports, "import torch"})
+    # The stand-ins and what is written around the class need torch in any case.
+    imports = tuple(sorted({*collected.import_lines, "import torch"}))
     body = "\n\n\n".join(collected.statements)
     if len(body) > _MOST_CHARACTERS:
         raise Refused("too-large", f"{len(body)} characters")
+    fields = _config_fields(body)
     return Extract(
         class_name=node.name,
-        text="\n".join(imports) + "\n\n\n" + body + "\n",
+        imports=imports,
+        body=body,
         path=file.path,
         line=node.lineno,
         docstring=ast.get_docstring(node) or "",
-        config_fields=_config_fields(body),
+        config_fields=fields,
+        config_defaults=config_defaults(shelf, file, fields) if fields else {},
     )
 
 
@@ -135,7 +172,7 @@ def _collect(shelf: Shelf, file: SourceFile, name: str, into: _Collected) -> Non
         _import(found, name, into)
         return
     home, own_name = found
-    if own_name in home.ambiguous:
+    if own_name in home.ambiguous and own_name not in _STAND_INS:
         raise Refused("several-definitions", f"`{own_name}` in {home.path}")
     origin = f"{home.path}:{own_name}"
     if not _claim(own_name, origin, into):
@@ -152,26 +189,30 @@ def _collect(shelf: Shelf, file: SourceFile, name: str, into: _Collected) -> Non
 
 def _define(shelf: Shelf, home: SourceFile, name: str, into: _Collected) -> None:
     statement = cleaned(home.definitions[name], lambda n: _may_annotate(shelf, home, n))
+    _check_inner_imports(home, statement)
     for needed in global_names(statement):
         if needed != name:
             _collect(shelf, home, needed, into)
     into.statements.append(ast.unparse(statement))
 
 
+def _check_inner_imports(home: SourceFile, statement: ast.stmt) -> None:
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for _, imported in imports_of(home, node):
+                if not is_allowed(imported):
+                    raise Refused("needs-import", imported.module.partition(".")[0])
+
+
 def _claim(name: str, origin: str, into: _Collected) -> bool:
     """Whether the name is new here; refuses a name that already means something else."""
-    known = into.origins.setdefault(name, origin)
-    if known != origin and not known.endswith(f"={origin}"):
-        raise Refused("name-conflict", f"`{name}` is in {known} and in {origin}")
     if name in into.imports:
         raise Refused("name-conflict", f"`{name}` is imported, and is in {origin}")
-    return not (known == origin and _seen(name, into))
-
-
-def _seen(name: str, into: _Collected) -> bool:
-    first = name not in into.__dict__.setdefault("_begun", set())
-    into.__dict__["_begun"].add(name)
-    return not first
+    known = into.origins.setdefault(name, "")
+    if known not in ("", origin):
+        raise Refused("name-conflict", f"`{name}` is in {known} and in {origin}")
+    into.origins[name] = origin
+    return not known
 
 
 def _import(imported: Imported, name: str, into: _Collected) -> None:
@@ -183,17 +224,16 @@ def _import(imported: Imported, name: str, into: _Collected) -> None:
         raise Refused("needs-import", imported.module.partition(".")[0] or name)
     if name in into.origins:
         raise Refused("name-conflict", f"`{name}` is imported, and is in {into.origins[name]}")
-    lines = into.imports.setdefault(name, set())
-    plain = imported.name is None and imported.module == name
-    if lines and imported.statement not in lines and not plain:
-        raise Refused("name-conflict", f"`{name}` is imported in two ways")
-    lines.add(imported.statement)
+    known = into.imports.setdefault(name, imported)
+    if known.target != imported.target:
+        raise Refused("name-conflict", f"`{name}` is {known.target} and {imported.target}")
+    # `import torch` and `import torch.nn` bind the same name, and both are needed.
+    into.import_lines.add(known.statement if imported.name else imported.statement)
 
 
 def is_allowed(imported: Imported) -> bool:
     """May a task import this?"""
-    whole = imported.module + (f".{imported.name}" if imported.name else "")
-    if any(whole == m or whole.startswith(f"{m}.") for m in _NOT_OF_TORCH):
+    if any(f"{imported.target}.".startswith(f"{module}.") for module in _NOT_OF_TORCH):
         return False
     return imported.module.partition(".")[0] in _MODULES
 
@@ -203,6 +243,34 @@ def _may_annotate(shelf: Shelf, file: SourceFile, name: str) -> bool:
         return name not in file.definitions
     found = shelf.find(file, name)
     return isinstance(found, Imported) and is_allowed(found)
+
+
+def config_defaults(shelf: Shelf, file: SourceFile, fields: tuple[str, ...]) -> dict[str, Value]:
+    """Literal defaults in the configuration classes that lie beside a file."""
+    folder = file.module.rpartition(".")[0]
+    found: dict[str, Value] = {}
+    for other in shelf.files:
+        owner, _, name = other.module.rpartition(".")
+        if owner == folder and name.startswith("configuration_"):
+            for statement in other.definitions.values():
+                found |= _literal_defaults(statement)
+    return {name: found[name] for name in fields if name in found}
+
+
+def _literal_defaults(statement: ast.stmt) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for node in ast.walk(statement):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            pairs = [(node.target.id, node.value)]
+        elif isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            named = node.args.args[len(node.args.args) - len(node.args.defaults) :]
+            pairs = [(a.arg, d) for a, d in zip(named, node.args.defaults, strict=True)]
+        else:
+            continue
+        for name, value in pairs:
+            with contextlib.suppress(ValueError, TypeError):
+                found[name] = json.loads(json.dumps(ast.literal_eval(value)))
+    return found
 
 
 def _config_fields(body: str) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def _installed_metadata(package: str) -> tuple[str, str]:
             found = distribution(name)
         except PackageNotFoundError:
             continue
-        return found.version, _licence(found.metadata.as_string())
+        return found.version, _licence(found.read_text("METADATA") or "")
     return "", ""
 
 

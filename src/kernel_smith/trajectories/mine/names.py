@@ -22,6 +22,10 @@ class Imported:
     """None: the module itself."""
     statement: str
 
+    @property
+    def target(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
 
 @dataclass
 class SourceFile:
@@ -31,8 +35,9 @@ class SourceFile:
     module: str
     definitions: dict[str, ast.stmt] = field(default_factory=dict)
     imports: dict[str, Imported] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    """Modules of which all names are imported."""
     ambiguous: set[str] = field(default_factory=set)
-    lines: int = 0
 
     def classes(self) -> Iterator[ast.ClassDef]:
         for name, statement in self.definitions.items():
@@ -48,7 +53,7 @@ def parse(path: str, text: str) -> SourceFile | None:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    file = SourceFile(path, _module_name(path), lines=text.count("\n"))
+    file = SourceFile(path, _module_name(path))
     for statement in tree.body:
         _note(file, statement, conditional=False)
     return file
@@ -61,9 +66,12 @@ def _module_name(path: str) -> str:
 
 def _note(file: SourceFile, statement: ast.stmt, *, conditional: bool) -> None:
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        for name, imported in _imports(file, statement):
-            # The first of several wins: `try: import a` before `except: import b`.
-            file.imports.setdefault(name, imported)
+        for name, imported in imports_of(file, statement):
+            if name == "*":
+                file.stars.append(imported.module)
+            else:
+                # The first of several wins: `try: import a` before `except: import b`.
+                file.imports.setdefault(name, imported)
         return
     if isinstance(statement, (ast.If, ast.Try, ast.With)):
         for child in _nested(statement):
@@ -85,7 +93,7 @@ def _nested(statement: ast.If | ast.Try | ast.With) -> Iterator[ast.stmt]:
         yield from statement.finalbody
 
 
-def _imports(
+def imports_of(
     file: SourceFile, statement: ast.Import | ast.ImportFrom
 ) -> Iterator[tuple[str, Imported]]:
     for alias in statement.names:

@@ -47,7 +47,7 @@ _MOST_PLAIN_CALLS = 24
 _FEWEST_PLAIN_CALLS = 2
 _PLAIN_SECONDS = 5e-3  # per batch
 _PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
-_WARM_UP_ROUNDS = 1  # the calls have run before, though not as many in a row
+_WARM_UP_ROUNDS = 2
 _EMPTY_BATCHES = 7
 _SURPRISES = 0.2  # per round
 _SIGMAS = 3.0

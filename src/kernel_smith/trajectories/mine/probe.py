@@ -1,0 +1,81 @@
+"""`Prober`: asks a process with torch to try mined classes out, and checks what it answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from kernel_smith.trajectories.mine.closure import Extract
+from kernel_smith.trajectories.mine.plan import Plan
+from kernel_smith.trajectories.mine.refusal import Refused
+
+_INSIDE = "kernel_smith.trajectories.mine.inside"
+
+
+class Prober:
+    """`with Prober(seconds) as prober: prober.find_plan(extract)`. One question at a time."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+        self._process: subprocess.Popen[str] | None = None
+
+    def find_plan(self, extract: Extract) -> Plan:
+        """Raises `Refused`. A process that died under a class is replaced for the next one."""
+        process = self._ensure()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(asdict(extract)) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self.close()
+            raise Refused("crashed", "it took the process that watches it along")
+        return _plan(json.loads(line))
+
+    def _ensure(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", _INSIDE, str(self._seconds)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                # Ctrl-C at a terminal is for the one who asked.
+                process_group=0,
+            )
+        return self._process
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            with self._process:
+                pass
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _plan(answer: dict[str, Any]) -> Plan:
+    if "plan" not in answer:
+        raise Refused(str(answer.get("refused"))[:40], str(answer.get("detail"))[:300])
+    try:
+        return Plan.model_validate(answer["plan"])
+    except ValidationError as error:
+        raise Refused("implausible-plan", str(error)[:300]) from None
