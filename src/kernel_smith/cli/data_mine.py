@@ -77,6 +77,8 @@ def _print(summary: Summary, folder: Path) -> None:
     )
     for reason, count in list(summary.refusals.items())[:_SHOWN_REASONS]:
         console.print(f"  {count:6} {reason}", markup=False)
+    for what in summary.missing:
+        console.print(f"  not enforced on this machine: {what}", markup=False)
     if summary.tasks:
         path = folder / f"{next(iter(summary.tasks))}.py"
         print_next(shlex.join(["kernel-smith", "tasks", "show", str(path)]), "see one of them")

@@ -11,7 +11,7 @@ import sys
 import typer
 
 import kernel_smith
-from kernel_smith.cli import data, doctor, evaluate, optimize, outside, runs, seed, serve, tasks
+from kernel_smith.cli import data, doctor, evaluate, optimize, outside, runs, seed, serve, tasks, train
 from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
@@ -36,6 +36,7 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
 app.add_typer(serve.app, name="serve")
 app.add_typer(data.app, name="data")
+app.add_typer(train.app, name="train")
 
 
 def _print_version(wanted: bool) -> None:

@@ -99,11 +99,11 @@ def save_model(trainer: Any, tokenizer: Any, folder: Path, *, merge: bool) -> No
     from peft import PeftModel
 
     model = trainer.accelerator.unwrap_model(trainer.model)
+    adapter = folder / "adapter"
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:  # no process has all of it
-        trainer.save_model(str(folder))
+        trainer.save_model(str(adapter if isinstance(model, PeftModel) else folder))
         return
     if isinstance(model, PeftModel):
-        adapter = folder / "adapter"
         model.save_pretrained(adapter)
         tokenizer.save_pretrained(adapter)
         if not merge:

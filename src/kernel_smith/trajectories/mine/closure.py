@@ -8,11 +8,10 @@ allowed; a few well-known helpers of other kinds have stand-ins. Anything else i
 from __future__ import annotations
 
 import ast
-import contextlib
-import json
 from dataclasses import dataclass, field
 
 from kernel_smith.trajectories.mine.cleaning import cleaned
+from kernel_smith.trajectories.mine.configuration import config_defaults, config_fields
 from kernel_smith.trajectories.mine.guesses import Value
 from kernel_smith.trajectories.mine.library import Library
 from kernel_smith.trajectories.mine.names import (
@@ -24,6 +23,7 @@ from kernel_smith.trajectories.mine.names import (
     parse,
 )
 from kernel_smith.trajectories.mine.refusal import Refused
+from kernel_smith.trajectories.mine.stand_ins import STAND_INS
 
 _MODULES = frozenset(
     {
@@ -36,36 +36,6 @@ _MOST_HOPS = 8
 _MOST_DEFINITIONS = 60
 _MOST_CHARACTERS = 60_000
 _RESERVED = frozenset({"Model", "ModelNew", "TASK", "get_inputs", "get_init_inputs"})
-
-# What other packages offer under these names, reduced to what a forward pass sees of it.
-_STAND_INS = {
-    "ACT2FN": (
-        "ACT2FN = {\n"
-        "    'gelu': torch.nn.GELU(), 'gelu_new': torch.nn.GELU(approximate='tanh'),\n"
-        "    'gelu_pytorch_tanh': torch.nn.GELU(approximate='tanh'),\n"
-        "    'relu': torch.nn.ReLU(), 'silu': torch.nn.SiLU(), 'swish': torch.nn.SiLU(),\n"
-        "    'tanh': torch.nn.Tanh(), 'sigmoid': torch.nn.Sigmoid(),\n"
-        "}"
-    ),
-    "GradientCheckpointingLayer": "GradientCheckpointingLayer = torch.nn.Module",
-    "ModelMixin": "ModelMixin = torch.nn.Module",
-    "is_torch_npu_available": "def is_torch_npu_available(): return False",
-    "is_xformers_available": "def is_xformers_available(): return False",
-    "is_torchdynamo_compiling": "def is_torchdynamo_compiling(): return False",
-    "_assert": "from torch import _assert",
-    "use_fused_attn": "def use_fused_attn(experimental=False): return True",
-    "use_reentrant_ckpt": "def use_reentrant_ckpt(): return False",
-    "get_act_layer": (
-        "def get_act_layer(name='relu'):\n"
-        "    named = {'relu': torch.nn.ReLU, 'gelu': torch.nn.GELU, 'silu': torch.nn.SiLU}\n"
-        "    return named[name] if isinstance(name, str) else name"
-    ),
-    "is_fast_norm": "def is_fast_norm(): return False",
-    "fast_layer_norm": "from torch.nn.functional import layer_norm as fast_layer_norm",
-    "fast_group_norm": "from torch.nn.functional import group_norm as fast_group_norm",
-    "is_exportable": "def is_exportable(): return False",
-    "is_scriptable": "def is_scriptable(): return False",
-}
 
 
 @dataclass(frozen=True)
@@ -151,7 +121,7 @@ def extract(shelf: Shelf, file: SourceFile, node: ast.ClassDef) -> Extract:
     body = "\n\n\n".join(collected.statements)
     if len(body) > _MOST_CHARACTERS:
         raise Refused("too-large", f"{len(body)} characters")
-    fields = _config_fields(body)
+    fields = config_fields(body)
     return Extract(
         class_name=node.name,
         imports=imports,
@@ -160,7 +130,7 @@ def extract(shelf: Shelf, file: SourceFile, node: ast.ClassDef) -> Extract:
         line=node.lineno,
         docstring=ast.get_docstring(node) or "",
         config_fields=fields,
-        config_defaults=config_defaults(shelf, file, fields) if fields else {},
+        config_defaults=config_defaults(shelf.files, file, fields) if fields else {},
     )
 
 
@@ -172,15 +142,15 @@ def _collect(shelf: Shelf, file: SourceFile, name: str, into: _Collected) -> Non
         _import(found, name, into)
         return
     home, own_name = found
-    if own_name in home.ambiguous and own_name not in _STAND_INS:
+    if own_name in home.ambiguous and own_name not in STAND_INS:
         raise Refused("several-definitions", f"`{own_name}` in {home.path}")
     origin = f"{home.path}:{own_name}"
     if not _claim(own_name, origin, into):
         return
     if len(into.origins) > _MOST_DEFINITIONS:
         raise Refused("too-large", f"more than {_MOST_DEFINITIONS} definitions")
-    if own_name in _STAND_INS:
-        into.statements.append(_STAND_INS[own_name])
+    if own_name in STAND_INS:
+        into.statements.append(STAND_INS[own_name])
     else:
         _define(shelf, home, own_name, into)
     if own_name != name and _claim(name, origin, into):
@@ -217,9 +187,9 @@ def _claim(name: str, origin: str, into: _Collected) -> bool:
 
 def _import(imported: Imported, name: str, into: _Collected) -> None:
     if not is_allowed(imported):
-        if name in _STAND_INS:
+        if name in STAND_INS:
             if _claim(name, f"stand-in:{name}", into):
-                into.statements.append(_STAND_INS[name])
+                into.statements.append(STAND_INS[name])
             return
         raise Refused("needs-import", imported.module.partition(".")[0] or name)
     if name in into.origins:
@@ -228,7 +198,8 @@ def _import(imported: Imported, name: str, into: _Collected) -> None:
     if known.target != imported.target:
         raise Refused("name-conflict", f"`{name}` is {known.target} and {imported.target}")
     # `import torch` and `import torch.nn` bind the same name, and both are needed.
-    into.import_lines.add(known.statement if imported.name else imported.statement)
+    plain = imported.name is None and " as " not in imported.statement
+    into.import_lines.add(imported.statement if plain else known.statement)
 
 
 def is_allowed(imported: Imported) -> bool:
@@ -243,46 +214,3 @@ def _may_annotate(shelf: Shelf, file: SourceFile, name: str) -> bool:
         return name not in file.definitions
     found = shelf.find(file, name)
     return isinstance(found, Imported) and is_allowed(found)
-
-
-def config_defaults(shelf: Shelf, file: SourceFile, fields: tuple[str, ...]) -> dict[str, Value]:
-    """Literal defaults in the configuration classes that lie beside a file."""
-    folder = file.module.rpartition(".")[0]
-    found: dict[str, Value] = {}
-    for other in shelf.files:
-        owner, _, name = other.module.rpartition(".")
-        if owner == folder and name.startswith("configuration_"):
-            for statement in other.definitions.values():
-                found |= _literal_defaults(statement)
-    return {name: found[name] for name in fields if name in found}
-
-
-def _literal_defaults(statement: ast.stmt) -> dict[str, Value]:
-    found: dict[str, Value] = {}
-    for node in ast.walk(statement):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-            pairs = [(node.target.id, node.value)]
-        elif isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            named = node.args.args[len(node.args.args) - len(node.args.defaults) :]
-            pairs = [(a.arg, d) for a, d in zip(named, node.args.defaults, strict=True)]
-        else:
-            continue
-        for name, value in pairs:
-            with contextlib.suppress(ValueError, TypeError):
-                found[name] = json.loads(json.dumps(ast.literal_eval(value)))
-    return found
-
-
-def _config_fields(body: str) -> tuple[str, ...]:
-    found = {
-        node.attr
-        for node in ast.walk(ast.parse(body))
-        if isinstance(node, ast.Attribute) and _is_config(node.value)
-    }
-    return tuple(sorted(found))
-
-
-def _is_config(node: ast.expr) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr == "config"
-    return isinstance(node, ast.Name) and node.id == "config"

@@ -11,11 +11,11 @@ _BY_NAME = (
     ("positional", r"rotary|position|posemb|rope|timestep"),
     ("moe-routing", r"router|gating|experts|moe"),
     ("pooling", r"pool"),
+    ("convolution", r"conv"),
     ("normalisation", r"norm(?!al)"),
     ("activation", r"gelu|relu|swish|silu|sigmoid|mish|tanh|activation|glu$"),
     ("recurrent", r"lstm|gru(?!b)|rnn|recurrent"),
     ("resampling", r"upsample|downsample|interpol|pixelshuffle|resize"),
-    ("convolution", r"conv"),
 )
 _BY_CALLS = (
     ("attention", r"scaled_dot_product_attention|MultiheadAttention"),

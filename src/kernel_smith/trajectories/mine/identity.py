@@ -9,7 +9,7 @@ from kernel_smith.records import content_hash
 
 
 def structure(text: str) -> str:
-    """Equal for texts whose definitions have other names, comments, formatting or locals."""
+    """Equal for texts that differ in names of definitions, arguments and locals, or in comments."""
     tree = ast.parse(text)
     defined = [
         statement.name
@@ -35,8 +35,15 @@ class _Renaming(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.name = self._names.get(node.name, node.name)
-        return self.generic_visit(node)
+        outer = self._names
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        own = {argument.arg: f"argument_{n}" for n, argument in enumerate(arguments)}
+        self._names = outer | own
+        self.generic_visit(node)
+        self._names = outer
+        return node
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.arg = self._names.get(node.arg, node.arg)
         node.annotation = None
         return node

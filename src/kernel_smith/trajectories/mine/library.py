@@ -111,7 +111,7 @@ def _one_file(path: Path) -> Iterator[tuple[str, str]]:
 def _folder_files(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.rglob("*.py")):
         relative = path.relative_to(root).as_posix()
-        if _wanted(relative) and path.stat().st_size <= _LARGEST_FILE:
+        if _wanted(relative) and path.is_file() and path.stat().st_size <= _LARGEST_FILE:
             yield relative, path.read_text("utf-8", errors="replace")
 
 

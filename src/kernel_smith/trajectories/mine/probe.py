@@ -24,6 +24,8 @@ class Prober:
     def __init__(self, seconds: int) -> None:
         self._seconds = seconds
         self._process: subprocess.Popen[str] | None = None
+        self.missing: set[str] = set()
+        """What this machine could not enforce."""
 
     def find_plan(self, extract: Extract) -> Plan:
         """Raises `Refused`. A process that died under a class is replaced for the next one."""
@@ -38,7 +40,9 @@ class Prober:
         if not line:
             self.close()
             raise Refused("crashed", "it took the process that watches it along")
-        return _plan(json.loads(line))
+        answer = json.loads(line)
+        self.missing.update(map(str, answer.pop("missing", ())))
+        return _plan(answer)
 
     def _ensure(self) -> subprocess.Popen[str]:
         if self._process is None:
@@ -54,11 +58,12 @@ class Prober:
         return self._process
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            with self._process:
+        # Taken first: another thread may find it dead, and close it too.
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with process:
                 pass
-            self._process = None
 
     def __enter__(self) -> Self:
         return self

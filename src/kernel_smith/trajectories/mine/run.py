@@ -54,14 +54,15 @@ def mine(settings: MineSettings, report: Report) -> Summary:
     """Look at every class that was not looked at before; the folder then has all tasks."""
     libraries = [read_library(source) for source in settings.sources]
     ledger = Ledger(settings.folder)
+    missing: set[str] = set()
     try:
         with ExitStack() as stack:
-            run = _Run(settings, ledger, report, stack)
+            run = _Run(settings, ledger, report, stack, missing)
             for library in libraries:
                 run.mine_library(library)
     finally:
         ledger.close()
-        summary = summarise(ledger.entries.values())
+        summary = summarise(ledger.entries.values(), missing)
         write_summary(settings.folder, summary)
     return summary
 
@@ -77,8 +78,14 @@ class _Piece:
 
 class _Run:
     def __init__(
-        self, settings: MineSettings, ledger: Ledger, report: Report, stack: ExitStack
+        self,
+        settings: MineSettings,
+        ledger: Ledger,
+        report: Report,
+        stack: ExitStack,
+        missing: set[str],
     ) -> None:
+        self._missing = missing
         self._settings = settings
         self._ledger = ledger
         self._report = report
@@ -86,10 +93,11 @@ class _Run:
         self._structures = {e.structure for e in ledger.entries.values() if e.structure}
         self._names = {e.task for e in ledger.entries.values() if e.task}
         self._engine = stack.enter_context(LocalEngine()) if settings.admission else None
+        self._pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
+        # Closed before the pool, so that nobody waits for an answer that nobody reads.
         self._probers: SimpleQueue[Prober] = SimpleQueue()
         for _ in range(settings.workers):
             self._probers.put(stack.enter_context(Prober(settings.seconds)))
-        self._pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
 
     def mine_library(self, library: Library) -> None:
         self._report(f"reading {len(library.files)} files of {library.name}")
@@ -137,6 +145,7 @@ class _Run:
         try:
             return prober.find_plan(piece.extract)
         finally:
+            self._missing |= prober.missing
             self._probers.put(prober)
 
     def _finish(self, piece: _Piece, future: Future[Plan]) -> None:
@@ -146,24 +155,24 @@ class _Run:
         except Refused as refused:
             self._refuse(piece.origin, refused, stage="run", structure=piece.structure)
             return
-        name = self._free_name(piece.origin)
         family = family_of(piece.origin.class_name, piece.extract.body)
-        path = self._settings.folder / f"{name}.py"
-        path.write_text(task_text(piece.extract, plan, family, str(piece.origin)), "utf-8")
+        text = task_text(piece.extract, plan, family, str(piece.origin))
+        path = self._free_path(piece.origin, text)
+        path.write_text(text, "utf-8")
         try:
             self._admit(path)
         except Refused as refused:
             path.unlink()
             self._refuse(piece.origin, refused, stage="admission", structure=piece.structure)
             return
-        self._names.add(name)
+        self._names.add(path.stem)
         self._ledger.add(
             Entry(
                 origin=piece.origin,
                 outcome="written",
                 stage="done",
                 structure=piece.structure,
-                task=name,
+                task=path.stem,
                 family=family,
             )
         )
@@ -196,15 +205,16 @@ class _Run:
             )
         )
 
-    def _free_name(self, origin: Origin) -> str:
+    def _free_path(self, origin: Origin, text: str) -> Path:
+        """A file that is not there, or that was written just before somebody stopped us."""
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", origin.class_name)
         package = re.sub(r"\W+", "_", origin.package.partition(".")[0])
         base = re.sub(r"_+", "_", f"{package}_{words}".lower()).strip("_")
-        name, number = base, 1
-        while name in self._names:
+        path, number = self._settings.folder / f"{base}.py", 1
+        while path.stem in self._names or (path.exists() and path.read_text("utf-8") != text):
             number += 1
-            name = f"{base}_{number}"
-        return name
+            path = path.with_name(f"{base}_{number}.py")
+        return path
 
 
 def _origin(library: Library, file: SourceFile, node: ast.ClassDef) -> Origin:

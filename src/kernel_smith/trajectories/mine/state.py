@@ -60,6 +60,9 @@ class Summary(VersionedRecord):
     refusals: dict[str, int]
     families: dict[str, int]
     tasks: dict[str, Origin]
+    missing: tuple[str, ...] = Field(
+        default=(), description="what this machine could not enforce while classes were tried out"
+    )
 
 
 class Ledger:
@@ -101,7 +104,7 @@ def _line(entry: Entry) -> str:
     return entry.model_dump_json() + "\n"
 
 
-def summarise(entries: Iterable[Entry]) -> Summary:
+def summarise(entries: Iterable[Entry], missing: Iterable[str]) -> Summary:
     known = list(entries)
     written = [entry for entry in known if entry.task is not None]
     return Summary(
@@ -112,6 +115,7 @@ def summarise(entries: Iterable[Entry]) -> Summary:
         refusals=dict(Counter(e.reason for e in known if e.task is None).most_common()),
         families=dict(Counter(str(e.family) for e in written).most_common()),
         tasks={str(entry.task): entry.origin for entry in written},
+        missing=tuple(sorted(missing)),
     )
 
 

@@ -77,7 +77,7 @@ def _answer(line: str, policy: Policy, seconds: int) -> dict[str, Any]:
     except ValueError:
         return _refusal("crashed", "it garbled its answer")
     if isinstance(outcome.value, dict):
-        return outcome.value
+        return {**outcome.value, "missing": list(outcome.report.missing)}
     if outcome.exit_code in (-signal.SIGXCPU, -signal.SIGKILL):
         return _refusal("timeout", f"after {seconds} seconds of computing, or out of memory")
     return _refusal("crashed", (outcome.error or f"exit code {outcome.exit_code}")[:300])
