@@ -11,7 +11,19 @@ import sys
 import typer
 
 import kernel_smith
-from kernel_smith.cli import data, doctor, evaluate, optimize, outside, runs, seed, serve, tasks, train
+from kernel_smith.cli import (
+    data,
+    data_mine,
+    doctor,
+    evaluate,
+    optimize,
+    outside,
+    runs,
+    seed,
+    serve,
+    tasks,
+    train,
+)
 from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
@@ -35,6 +47,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
 app.add_typer(serve.app, name="serve")
+data.app.command("mine")(data_mine.mine)
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 

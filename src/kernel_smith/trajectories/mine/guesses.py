@@ -24,7 +24,6 @@ CODE = {
     "gelu": "torch.nn.GELU",
     "gelu_object": "torch.nn.GELU()",
     "identity": "torch.nn.Identity()",
-    "linear": "torch.nn.Linear",
     "cpu": "torch.device('cpu')",
     "float32": "torch.float32",
 }

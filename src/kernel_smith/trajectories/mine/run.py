@@ -181,7 +181,7 @@ class _Run:
         """The project's own examination, as `kernel-smith tasks check` does it."""
         try:
             task = read_task(path)
-            # The large one ran before, and differs in its size alone, at fifty times the cost.
+            # The large one ran before, and differs in its size alone, at many times the cost.
             small = tuple(w for w in task.workloads if w.name == "small")
             examined = task.model_copy(update={"workloads": small})
             findings = self._engine.examine(examined) if self._engine is not None else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -72,7 +73,7 @@ def _arguments(kind: type[torch.nn.Module], extract: Extract, *, quarter: bool) 
 
 def _make(kind: type[torch.nn.Module], plan: dict[str, Any]) -> Made:
     arguments = constructor_arguments(plan)
-    with _telling_unset_memory():
+    with _unset_memory_told():
         model = kind(**arguments).eval()
     parameters = dict(model.named_parameters())
     if sum(p.numel() for p in parameters.values()) > _MOST_PARAMETERS:
@@ -88,13 +89,13 @@ def _make(kind: type[torch.nn.Module], plan: dict[str, Any]) -> Made:
     return Made(model, plan)
 
 
-class _telling_unset_memory:  # noqa: N801
+@contextlib.contextmanager
+def _unset_memory_told() -> Iterator[None]:
     """Meanwhile, memory that nobody has set holds NaN, and so can be told from values."""
-
-    def __enter__(self) -> None:
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        # A property of the module, which type checkers do not see.
-        setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)  # noqa: B010
-
-    def __exit__(self, *_: object) -> None:
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # A property of the module, which type checkers do not see.
+    setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)  # noqa: B010
+    try:
+        yield
+    finally:
         torch.use_deterministic_algorithms(False)

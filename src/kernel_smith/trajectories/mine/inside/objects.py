@@ -8,19 +8,12 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.sandbox.tree import flatten_result
+from kernel_smith.trajectories.mine.guesses import CODE
 from kernel_smith.trajectories.mine.plan import Input, Symbol
 from kernel_smith.trajectories.mine.refusal import Refused
 
-_OBJECTS: dict[str, Any] = {
-    "batch_norm": torch.nn.BatchNorm2d,
-    "layer_norm": torch.nn.LayerNorm,
-    "gelu": torch.nn.GELU,
-    "gelu_object": torch.nn.GELU(),
-    "identity": torch.nn.Identity(),
-    "linear": torch.nn.Linear,
-    "cpu": torch.device("cpu"),
-    "float32": torch.float32,
-}
+# Texts of our own, the same that are written into task files.
+_OBJECTS: dict[str, Any] = {name: eval(text, {"torch": torch}) for name, text in CODE.items()}
 
 
 def constructor_arguments(plan: dict[str, Any]) -> dict[str, Any]:
