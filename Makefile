@@ -28,9 +28,9 @@ demo: env
 
 # Tests that no other work on the machine disturbs: they run side by side. The longest file comes first.
 UNTIMED := $(addprefix tests/,honest archive backends evolution faults gate gpu gpu_suite inline interpreter nsight \
-  proposers records sandbox screen service store suite tasks) \
-  $(addprefix tests/cli/test_cli_,compile_only.py doctor.py optimize.py outside.py runs.py seed.py \
-  start.py tasks.py) \
+  proposers records sandbox screen service store suite tasks training trajectories) \
+  $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
+  runs.py seed.py start.py tasks.py train.py) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py fetching.py \
   mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
