@@ -153,4 +153,4 @@ def _server(cores: set[int], store: Path) -> Server:
     program = _SERVE.format(cores=sorted(cores))
     command = [sys.executable, "-c", program, "serve", "--store", str(store)]
     # What it judges runs on the CPU; the GPU is the model's.
-    return Server([*command, "--drain-seconds", "5"], {"CUDA_VISIBLE_DEVICES": ""})
+    return Server([*command, "--drain-seconds", "1"], {"CUDA_VISIBLE_DEVICES": ""})

@@ -82,6 +82,9 @@ class Loop:
     ) -> None:
         self.state = state
         self._proposers = proposers
+        # Asked once: to compare with a protocol takes longer than the rest of a question.
+        self._starters = {name: p for name, p in proposers.items() if isinstance(p, Starter)}
+        self._beginners = {name: p for name, p in proposers.items() if isinstance(p, Beginner)}
         self._engine = engine
         self._append = append
         self._audience = audience
@@ -149,10 +152,6 @@ class Loop:
     def _busy(self) -> bool:
         return bool(self._evaluating or self._asked or self._ready)
 
-    @property
-    def _beginners(self) -> dict[str, Beginner]:
-        return {name: p for name, p in self._proposers.items() if isinstance(p, Beginner)}
-
     def _ask_for_first(self, threads: ThreadPoolExecutor) -> None:
         """Several at once: most first programs fail."""
         for name, beginner in self._beginners.items():
@@ -176,11 +175,10 @@ class Loop:
             island = self._next_island()
             parent = self.state.archive.sample_parent(island, self._rng)
             request = request_for(self.state, parent, self._rng, island)
-            proposer = self._proposers[name]
-            if isinstance(proposer, Starter):
-                future = proposer.start(request)
+            if name in self._starters:
+                future = self._starters[name].start(request)
             else:
-                future = threads.submit(proposer.propose, request)
+                future = threads.submit(self._proposers[name].propose, request)
             self._await(future, _Asked(name, parent, island))
 
     def _await(self, future: Future[Proposal], asked: _Asked) -> None:
