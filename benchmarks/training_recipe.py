@@ -317,6 +317,7 @@ class Recipe:
                 filters=filters,
                 hold_out=tuple(self.chosen.held_out),
                 example=ExampleSettings(prompt="brief", answer="edits"),
+                validation=0.1 if purpose == "sft" else 0.0,
             )
             try:
                 built = build(settings, lambda _: None)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ import pytest
 from data_samples import program, step
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
-from kernel_smith.records import Candidate, Example, Reward, RewardPair, Task
-from kernel_smith.trajectories import verl_reward
+from kernel_smith.records import Example, Task
 from kernel_smith.trajectories.examples import ExampleSettings, example_of
 from kernel_smith.trajectories.formats import FORMATS, Place, Row, find_format
 from kernel_smith.trajectories.writing import complete_folder, open_rows
@@ -181,75 +178,3 @@ def test_a_full_disk_is_the_users_to_mend(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="No space left"), complete_folder(tmp_path / "d", "mark"):
         raise OSError(28, "No space left on device")
     assert not list(tmp_path.iterdir())
-
-
-class Asked:
-    """Stands in for an engine's rewards, and remembers what was asked."""
-
-    def __init__(self, value: float | None) -> None:
-        self.value = value
-        self.tasks: list[Task] = []
-        self.pairs: list[RewardPair] = []
-
-    def __call__(self, engine: object, tasks: list[Task], pairs: list[RewardPair]) -> list[Reward]:
-        self.tasks, self.pairs = tasks, pairs
-        return [Reward(value=self.value)]
-
-
-@pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    asked = Asked(1.7)
-    monkeypatch.setattr(verl_reward, "rewards", asked)
-    monkeypatch.setenv("KERNEL_SMITH_ENGINE", "simulated:1")
-    return asked
-
-
-def score(row: Row, answer: str) -> float:
-    truth = row["reward_model"]["ground_truth"]
-    return verl_reward.compute_score("kernel_rl", answer, truth, row["extra_info"])
-
-
-def test_the_scorer_for_verl_asks_for_the_child_beside_its_parent(
-    judge: Asked, later: Example
-) -> None:
-    assert score(row_of("verl", later), later.answer) == 1.7
-    (pair,) = judge.pairs
-    assert pair.candidate.source == NEW.source
-    assert pair.parent == Candidate(source=OLD.source)
-    assert judge.tasks[0].content_hash == later.task.content_hash
-
-
-def test_an_answer_without_a_program_is_worth_nothing_and_costs_nothing(
-    judge: Asked, later: Example
-) -> None:
-    assert score(row_of("verl", later), "I would rather not.") == 0
-    assert not judge.pairs
-
-
-def test_a_reward_that_is_not_known_is_a_number_all_the_same(judge: Asked, first: Example) -> None:
-    judge.value = None
-    assert score(row_of("paper-rl", first), first.answer) == 0
-    assert judge.pairs[0].parent is None
-
-
-def test_the_scorer_takes_rows_with_a_reference_alone(judge: Asked, first: Example) -> None:
-    truth = json.dumps({"reference_code": "class Model: ..."})
-    assert verl_reward.compute_score("kernel_rl", first.answer, truth) == 1.7
-    assert judge.tasks[0].source == "class Model: ..."
-
-
-def test_the_scorer_says_who_is_missing(later: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KERNEL_SMITH_ENGINE", raising=False)
-    with pytest.raises(BadInput, match="KERNEL_SMITH_ENGINE"):
-        score(row_of("verl", later), later.answer)
-
-
-def test_the_scorer_works_with_an_engine(later: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = "simulated:1:0.01"
-    monkeypatch.setenv("KERNEL_SMITH_ENGINE", address)
-    with contextlib.closing(verl_reward._engine(address, os.getpid())) as engine:
-        row = row_of("verl", later)
-        answers = [later.answer.replace("* 3", f"* {factor}") for factor in range(3, 12)]
-        assert max(score(row, answer) for answer in answers) > 0
-        assert engine.health()["ready"]
-    verl_reward._engine.cache_clear()

@@ -167,7 +167,7 @@ FORMATS: Mapping[str, Format] = {
         ),
         Format(
             name="verl",
-            explains="verl's rows; `kernel_smith/trajectories/verl_reward.py` scores answers",
+            explains="verl's rows; `kernel_smith/training/verl_reward.py` scores answers",
             purpose="rl",
             columns={
                 "data_source": "text",

@@ -2,9 +2,8 @@
 
 In verl: `custom_reward_function.path=.../verl_reward.py` and
 `custom_reward_function.name=compute_score`, with `KERNEL_SMITH_ENGINE=http://HOST:8300` in the
-environment (and `KERNEL_SMITH_TOKEN`, where the service wants one). The reward is the parent's
-time over the program's, measured side by side; of a first program, its speedup. Nothing is given
-for an answer without a program, or for one that is wrong or cheats.
+environment (and `KERNEL_SMITH_TOKEN`, where the service wants one). The reward is that of
+`kernel-smith train rl` with its default settings: the gain over the parent less 1.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from typing import Any
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.evaluation.engines.choose import open_engine
-from kernel_smith.evaluation.rewards import rewards
-from kernel_smith.proposers.model.parse import Refusal, parse_answer
-from kernel_smith.records import Candidate, RewardPair, Task
+from kernel_smith.records import Candidate, Task
+from kernel_smith.training.answers import Question, read_answer
+from kernel_smith.training.config import RewardSettings
+from kernel_smith.training.rewards import grade
 
 ENGINE_VARIABLE = "KERNEL_SMITH_ENGINE"
 
@@ -35,27 +35,31 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,
 ) -> float:
     """The reward of one answer to a row of the formats `verl` and `paper-rl`."""
-    about = extra_info or {}
-    parent = about.get("parent_code") or None
-    answer = parse_answer(solution_str, parent or "")
-    if isinstance(answer, Refusal):
-        return 0.0
-    backend = about.get("backend") or "triton"
-    pair = RewardPair(
-        task=0,
-        parent=Candidate(backend=backend, source=parent) if parent else None,
-        candidate=Candidate(backend=backend, source=answer.source),
-    )
-    engine = _engine(os.environ.get(ENGINE_VARIABLE, ""), os.getpid())
-    value = rewards(engine, [_task(ground_truth, about)], [pair])[0].value
-    return value if value is not None else _UNKNOWN
+    answer = read_answer(_question(ground_truth, extra_info or {}), solution_str)
+    evaluation = None
+    if answer.program is not None:
+        engine = _engine(os.environ.get(ENGINE_VARIABLE, ""), os.getpid())
+        question = answer.question
+        asked = engine.submit(question.task, answer.program, beside=question.parent)
+        evaluation = asked.result()
+    reward = grade(answer, evaluation, RewardSettings()).reward
+    return reward if reward is not None else _UNKNOWN
 
 
-def _task(ground_truth: str, about: Mapping[str, Any]) -> Task:
+def _question(ground_truth: str, about: Mapping[str, Any]) -> Question:
     """Rows that others have published carry the reference alone."""
+    backend = about.get("backend") or "triton"
+    parent = about.get("parent_code") or None
     if about.get("task"):
-        return Task.model_validate_json(about["task"])
-    return Task(name="reference", source=json.loads(ground_truth)["reference_code"])
+        task = Task.model_validate_json(about["task"])
+    else:
+        task = Task(name="reference", source=json.loads(ground_truth)["reference_code"])
+    return Question(
+        id=str(about.get("id", "")),
+        task=task,
+        backend=backend,
+        parent=Candidate(backend=backend, source=parent) if parent else None,
+    )
 
 
 @lru_cache(maxsize=1)
