@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.engines import LocalEngine, pool
+from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.records import Options, Sampling, Task
 from kernel_smith.tasks import read_task
 
@@ -109,3 +111,14 @@ def engine(object_cache: Path) -> Iterator[LocalEngine]:
         with LocalEngine() as engine:
             engine.process_ids()
             yield engine
+
+
+@pytest.fixture
+def lanes_share_the_judge(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lanes of a pool ask the judge of the test run, instead of starting their own."""
+
+    class Shared(LocalEngine):
+        def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+            return engine._ask(request, progress)
+
+    monkeypatch.setattr(pool, "LocalEngine", Shared)

@@ -3,7 +3,8 @@
 One file in `candidates` is one exploit, and its number is that of the list of exploits seen in the
 wild; from 50 on they were invented against this judge. Each file states, as literals that are read
 and not run, the task it attacks and how its evaluation must end: with the static screen, and (since
-the screen is a courtesy that anybody can get round) by the run-time defences alone.
+the screen is a courtesy that anybody can get round) by the run-time defences alone. The screen is
+asked directly; evaluated is what gets past it, once, without it.
 
 An exploit whose nature is to change nothing is written to replace the work, so that it ends in a
 wrong answer, or in "slower": correct, and slower than the reference beyond doubt. "BadInput" means
@@ -24,6 +25,7 @@ import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.screen import screen
 from kernel_smith.records import Candidate, Evaluation, Limits, Options, Reason, Sampling, Task
 from kernel_smith.tasks import find_task
 
@@ -36,6 +38,9 @@ NEEDS_SAMPLING = "no time shares by module"
 # Short, because none of these is about how precisely time is measured.
 SAMPLING = Sampling(target=10.0, unstable_above=1e9, min_rounds=3, max_rounds=4, max_seconds=5)
 LIMITS = Limits(load_seconds=10, call_seconds=5, compile_seconds=10, memory_bytes=1 << 30)
+# For those that use up all the time that they are given.
+SHORT = LIMITS.model_copy(update={"call_seconds": 1.0, "compile_seconds": 3.0})
+TIMEOUTS = {Reason.CALL_TIMEOUT, Reason.COMPILER_TIMEOUT}
 
 HONEST = '''
 import torch
@@ -103,9 +108,11 @@ def engine() -> Iterator[LocalEngine]:
         yield engine
 
 
-def evaluate(engine: LocalEngine, task: str, source: str, name: str, screen: bool) -> Evaluation:
-    options = Options(screen=screen, seeds=2, sampling=SAMPLING, limits=LIMITS)
-    return engine.evaluate(load_task(task), Candidate(source=source, name=name), options)
+def evaluate(
+    engine: LocalEngine, task: str, candidate: Candidate, limits: Limits = LIMITS
+) -> Evaluation:
+    options = Options(screen=False, seeds=2, sampling=SAMPLING, limits=limits)
+    return engine.evaluate(load_task(task), candidate, options)
 
 
 def end_of(evaluation: Evaluation) -> str:
@@ -116,23 +123,36 @@ def end_of(evaluation: Evaluation) -> str:
     return SLOWER if evaluation.timing.speedup.high < 1 else "accepted"
 
 
-@pytest.mark.parametrize("mode", ["screened", "unscreened"])
 @pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
-def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path, mode: str) -> None:
-    expected = expected_ends(path, mode)
-    arguments = (literals(path)["TASK"], path.read_text(), path.name, mode == "screened")
+def test_the_screen_sees_what_it_should_and_no_more(path: Path) -> None:
+    """What it does not see is evaluated, and ends as it does without the screen."""
+    expected = expected_ends(path, "screened")
+    found = [finding.reason.value for finding in screen(path.read_text(), path.name)]
+    if found:
+        assert found[0] in expected
+    else:
+        assert set(expected_ends(path, "unscreened")) <= set(expected)
+
+
+@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
+def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path) -> None:
+    expected = expected_ends(path, "unscreened")
+    task, candidate = literals(path)["TASK"], Candidate(source=path.read_text(), name=path.name)
     if REFUSED in expected:
         with pytest.raises(BadInput):
-            evaluate(engine, *arguments)
+            evaluate(engine, task, candidate)
         return
-    evaluation = evaluate(engine, *arguments)
+    limits = LIMITS if TIMEOUTS.isdisjoint(expected) else SHORT
+    evaluation = evaluate(engine, task, candidate, limits)
     if Reason.LIBRARY_FORBIDDEN in expected and NEEDS_SAMPLING in str(evaluation.notes):
         pytest.skip(f"this machine cannot sample processes: {evaluation.notes}")
     assert end_of(evaluation) in expected, evaluation.model_dump_json(indent=1)
 
 
 def test_an_honest_kernel_is_still_accepted_after_all_of_them(engine: LocalEngine) -> None:
-    evaluation = evaluate(engine, "small_softmax.py", HONEST, "honest.py", screen=True)
+    assert screen(HONEST) == []
+    candidate = Candidate(source=HONEST, name="honest.py")
+    evaluation = evaluate(engine, "small_softmax.py", candidate)
     assert evaluation.ok, evaluation.model_dump_json(indent=1)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from kernel_smith.cli.main import main
 from kernel_smith.evaluation import engines
-from kernel_smith.evaluation.engines import LocalEngine, pool
+from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.evolution import presets
 from kernel_smith.records import Options
@@ -84,15 +84,11 @@ def shared_judge(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def quick_runs(engine: LocalEngine, quick: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_runs(
+    lanes_share_the_judge: None, quick: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Runs ask the judge of the test run, too, and have it measure little: enough to be certain
     that the programs of `slow` are faster."""
-
-    class Shared(LocalEngine):
-        def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-            return engine._ask(request, progress)
-
-    monkeypatch.setattr(pool, "LocalEngine", Shared)
     sampling = quick.sampling.model_copy(update={"min_rounds": 12, "max_rounds": 12})
     monkeypatch.setattr(presets, "_OPTIONS", quick.model_copy(update={"sampling": sampling}))
 

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("ray")
 
+from one_run import assert_a_run_succeeds
 from ray_nodes import LONG, Nodes, nodes, until
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
@@ -52,7 +53,7 @@ def numbered(number: int) -> Candidate:
     return Candidate(source=f"class ModelNew: number = {number}")
 
 
-def test_verdicts_and_errors_are_those_of_a_judge_on_this_machine(
+def test_verdicts_errors_and_a_whole_run_are_as_with_a_judge_on_this_machine(
     cluster: Nodes,
     engine: LocalEngine,
     small_task: Task,
@@ -60,6 +61,7 @@ def test_verdicts_and_errors_are_those_of_a_judge_on_this_machine(
     honest_source: str,
     wrong_source: str,
     quick: Options,
+    tmp_path: Path,
 ) -> None:
     sources = [honest_source, wrong_source, "not even Python"]
     candidates = [Candidate(source=source) for source in sources]
@@ -76,6 +78,7 @@ def test_verdicts_and_errors_are_those_of_a_judge_on_this_machine(
         # Ray sets the first to 1 for its own processes; the second is the GPU that it assigned.
         told = telling.result(LONG).message or ""
         assert "OMP_NUM_THREADS=None CUDA_VISIBLE_DEVICES=0" in told
+        assert_a_run_succeeds(ray, small_task, honest_source, quick, tmp_path)
     expected = [engine.evaluate(small_task, candidate, quick) for candidate in candidates]
     assert [(e.stage, e.reason) for e in found] == [(e.stage, e.reason) for e in expected]
     assert [e.reason for e in found][:2] == [None, Reason.WRONG_VALUES]
