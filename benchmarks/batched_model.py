@@ -1,23 +1,27 @@
-"""A language model in this process that answers many runs at once, and a proposer that asks it.
+"""A language model that answers many runs at once, and a proposer that asks it.
 
     with BatchedModel(folder, max_new_tokens=512) as model:
         proposer = BatchedProposer(model)
 
-Whoever asks waits; one thread gathers what was asked meanwhile and answers it in one batch. How
-questions fall into batches depends on time, so answers are not the same again.
+Whoever asks waits; what was asked meanwhile is answered in one batch. Each model has a process of
+its own, so that several do not wait for the same interpreter. How questions fall into batches
+depends on time, so answers are not the same again.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from kernel_smith.errors import InternalError
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.failures import NoProgram
 from kernel_smith.proposers.model.parse import Program, parse_answer
@@ -31,7 +35,6 @@ from kernel_smith.records import (
     Request,
     Usage,
 )
-from kernel_smith.training.models import load_tokenizer, need_libraries
 
 _MOST_AT_ONCE = 64
 _WAIT_SECONDS = 0.05  # for others to ask, too
@@ -44,6 +47,8 @@ PROMPTS = Settings(
     max_prompt_tokens=8000,
 )
 
+Messages = list[dict[str, str]]
+
 
 class Answer(NamedTuple):
     text: str
@@ -51,18 +56,20 @@ class Answer(NamedTuple):
     completion_tokens: int
 
 
-@dataclass(eq=False)
-class _Question:
-    messages: list[dict[str, str]]
-    answer: Future[Answer] = field(default_factory=Future)
+class Drawing(NamedTuple):
+    """How answers are drawn."""
+
+    max_new_tokens: int
+    temperature: float
+    top_p: float
 
 
-class BatchedModel:
-    """`ask` may be called from many threads."""
+class _Writer:
+    """The model itself: on the GPU if there is one."""
 
-    def __init__(
-        self, folder: Path, max_new_tokens: int, *, temperature: float = 0.6, top_p: float = 0.95
-    ) -> None:
+    def __init__(self, folder: Path, drawing: Drawing) -> None:
+        from kernel_smith.training.models import load_tokenizer, need_libraries
+
         need_libraries()
         import torch
         from transformers import AutoModelForCausalLM, GenerationConfig
@@ -76,71 +83,15 @@ class BatchedModel:
         self._model.to("cuda" if on_gpu else "cpu").eval()
         # All that could be drawn differently is named: a model may bring other habits.
         self._generation = GenerationConfig(
-            max_new_tokens=max_new_tokens,
+            **drawing._asdict(),
             do_sample=True,
-            temperature=temperature,
-            top_p=top_p,
             top_k=0,
             repetition_penalty=1.0,
             eos_token_id=self._tokenizer.eos_token_id,
             pad_token_id=self._tokenizer.pad_token_id,
         )
-        self.name = str(folder)
-        self._waiting: SimpleQueue[_Question | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name=f"model {folder}", daemon=True)
-        self._thread.start()
 
-    def ask(self, messages: tuple[Message, ...]) -> Answer:
-        question = _Question([message.model_dump() for message in messages])
-        self._waiting.put(question)
-        return question.answer.result()
-
-    def close(self) -> None:
-        """What was asked before is still answered."""
-        self._waiting.put(None)
-        self._thread.join()
-        del self._model
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _serve(self) -> None:
-        while (first := self._waiting.get()) is not None:
-            batch, closing = self._gather(first)
-            try:
-                answers = self._generate([question.messages for question in batch])
-            except Exception as error:  # whoever asked is to know, and the others are to go on
-                for question in batch:
-                    question.answer.set_exception(error)
-            else:
-                for question, answer in zip(batch, answers, strict=True):
-                    question.answer.set_result(answer)
-            if closing:
-                return
-
-    def _gather(self, first: _Question) -> tuple[list[_Question], bool]:
-        """A batch, and whether it is the last."""
-        batch = [first]
-        deadline = time.monotonic() + _WAIT_SECONDS
-        while len(batch) < _MOST_AT_ONCE:
-            try:
-                more = self._waiting.get(timeout=max(0.0, deadline - time.monotonic()))
-            except Empty:
-                break
-            if more is None:
-                return batch, True
-            batch.append(more)
-        return batch, False
-
-    def _generate(self, conversations: list[list[dict[str, str]]]) -> list[Answer]:
+    def write(self, conversations: list[Messages]) -> list[Answer]:
         import torch
 
         asked = self._tokenizer.apply_chat_template(
@@ -161,6 +112,102 @@ class BatchedModel:
         length = ids.index(end) + 1 if end in ids else len(ids)
         text = self._tokenizer.decode(ids[:length], skip_special_tokens=True)
         return Answer(text, prompt_tokens, length)
+
+
+def _serve(folder: Path, drawing: Drawing, asker: Connection) -> None:
+    """The process of a model. It ends when nobody is there to ask."""
+    writer = _Writer(folder, drawing)
+    while True:
+        try:
+            conversations = asker.recv()
+        except EOFError:
+            return
+        try:
+            asker.send(writer.write(conversations))
+        except Exception as error:  # whoever asked is to know, and others are to go on
+            asker.send(f"{type(error).__name__}: {error}")
+
+
+@dataclass(eq=False)
+class _Question:
+    messages: Messages
+    answer: Future[Answer] = field(default_factory=Future)
+
+
+class BatchedModel:
+    """`ask` may be called from many threads. Loading goes on while this returns."""
+
+    def __init__(
+        self, folder: Path, max_new_tokens: int, *, temperature: float = 0.6, top_p: float = 0.95
+    ) -> None:
+        self.name = str(folder)
+        self._waiting: SimpleQueue[_Question | None] = SimpleQueue()
+        processes = multiprocessing.get_context("spawn")
+        self._model, far = processes.Pipe()
+        drawing = Drawing(max_new_tokens, temperature, top_p)
+        self._process = processes.Process(target=_serve, args=(folder, drawing, far), daemon=True)
+        self._process.start()
+        far.close()
+        self._thread = threading.Thread(target=self._work, name=f"model {folder}", daemon=True)
+        self._thread.start()
+
+    def ask(self, messages: tuple[Message, ...]) -> Answer:
+        question = _Question([message.model_dump() for message in messages])
+        self._waiting.put(question)
+        return question.answer.result()
+
+    def close(self) -> None:
+        """What was asked before is still answered."""
+        self._waiting.put(None)
+        self._thread.join()
+        self._model.close()
+        self._process.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        while (first := self._waiting.get()) is not None:
+            batch, closing = self._gather(first)
+            answers = self._exchange([question.messages for question in batch])
+            for number, question in enumerate(batch):
+                if isinstance(answers, str):
+                    question.answer.set_exception(InternalError(f"{self.name}: {answers}"))
+                else:
+                    question.answer.set_result(answers[number])
+            if closing:
+                return
+
+    def _gather(self, first: _Question) -> tuple[list[_Question], bool]:
+        """A batch, and whether it is the last."""
+        batch = [first]
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while len(batch) < _MOST_AT_ONCE:
+            try:
+                more = self._waiting.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                break
+            if more is None:
+                return batch, True
+            batch.append(more)
+        return batch, False
+
+    def _exchange(self, conversations: list[Messages]) -> list[Answer] | str:
+        """The answers, or why there are none."""
+        try:
+            self._model.send(conversations)
+            answers: list[Answer] | str = self._model.recv()
+        except (EOFError, OSError):
+            return "the model's process has ended"
+        return answers
 
 
 class BatchedProposer:

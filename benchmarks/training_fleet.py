@@ -34,11 +34,13 @@ _LEAST_CORES = 2  # one for the judge, the others for what it times
 _COST_OF_ANOTHER_TASK = 2  # in jobs: preparing a task takes about as long
 _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
-# The judge chooses its cores before anything starts, and ends when whoever started it does.
+# The judge chooses its cores before anything starts, and ends when whoever started it does. How
+# many threads the script may use says nothing of what is judged.
 _SERVE = """
 import ctypes, os, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 os.sched_setaffinity(0, {cores})
+os.environ.pop("OMP_NUM_THREADS", None)
 from kernel_smith.cli.entry import main
 main()
 """

@@ -10,13 +10,15 @@ writes F/report.json and prints a table.
 
 The same command goes on where it stopped; `--minutes` bounds one call. Models are asked on the GPU
 if there is one, kernels are judged on the CPU. Answers without a program count as proposals; that
-mutator or tuner know nothing for a parent does not.
+mutator or tuner know nothing for a parent does not. A program that the run has seen before is
+`repeated`, and is not judged again.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import math
 import random
@@ -28,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from batched_model import BatchedModel, BatchedProposer
 from common import describe_machine
@@ -69,18 +71,20 @@ from kernel_smith.trajectories.examples import ExampleSettings
 from kernel_smith.trajectories.filters import PRESETS
 from kernel_smith.trajectories.gains import gain_over
 
+Purpose = Literal["sft", "rl"]
+
 STAGES = ("collect", "data", "sft", "rl", "compare", "report")
 ARMS = ("base", "sft", "rl", "mutator", "tuner")
 HELD_OUT = ("loss", "pooling", "quantisation", "softmax")
 BACKEND = "cpp"
 FINAL = Options(sampling=Sampling(target=0.01, unstable_above=0.2, max_seconds=2.0))
-SHARES = ("parsed", "compiled", "correct", "faster", "cheating")
+SHARES = ("parsed", "repeated", "compiled", "correct", "faster", "cheating")
 
 _ENOUGH_ROWS = 50
 _NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
 _ANY_HONEST = ("held-out", "correct", "timed", "honest-lineage", "new", "balanced")
 # The filters to try, until one leaves enough rows. A question need not have a good answer yet.
-LADDERS = {
+LADDERS: dict[Purpose, tuple[tuple[str, ...], ...]] = {
     "sft": (PRESETS["sft"], _NOT_STRICT),
     "rl": (PRESETS["rl"], _NOT_STRICT, _ANY_HONEST),
 }
@@ -307,7 +311,7 @@ class Recipe:
             made = {purpose: self._data(purpose) for purpose in LADDERS}
             notes.write_text(json.dumps(made, indent=1) + "\n")
 
-    def _data(self, purpose: str) -> dict[str, Any]:
+    def _data(self, purpose: Purpose) -> dict[str, Any]:
         tried: list[str] = []
         for filters in LADDERS[purpose]:
             settings = BuildSettings(
@@ -359,7 +363,7 @@ class Recipe:
             save_every=25,
             keep_checkpoints=1,
         )
-        with self._interrupted_in_time():
+        with self._training():
             train_sft(settings, lambda what: say(f"sft: {what}"))
 
     def rl(self) -> None:
@@ -393,7 +397,7 @@ class Recipe:
             save_every=2,
             keep_checkpoints=1,
         )
-        with Fleet(self.chosen.judges) as fleet, self._interrupted_in_time():
+        with Fleet(self.chosen.judges) as fleet, self._training():
             train_rl(settings, fleet, lambda what: say(f"rl: {what}"))
 
     def _longest(self, purpose: str, model: Path) -> int:
@@ -412,8 +416,10 @@ class Recipe:
         return max(lengths)
 
     @contextlib.contextmanager
-    def _interrupted_in_time(self) -> Iterator[None]:
-        """A trainer ends with its last checkpoint, as if somebody had pressed Ctrl-C."""
+    def _training(self) -> Iterator[None]:
+        """A trainer ends in time, as if somebody had pressed Ctrl-C, and gives memory back."""
+        import torch
+
         main = threading.main_thread().ident
         assert main is not None
         seconds = max(0.0, self.deadline - time.monotonic())
@@ -424,9 +430,11 @@ class Recipe:
         except (Interrupted, KeyboardInterrupt):
             if time.monotonic() < self.deadline:
                 raise
-            raise OutOfTime("The last checkpoint is there.") from None
+            raise OutOfTime("Training goes on from its last checkpoint.") from None
         finally:
             timer.cancel()
+            gc.collect()
+            torch.cuda.empty_cache()
 
     def _keys(self) -> list[Key]:
         """In an order in which a call that is cut short has all arms of some seeds."""
@@ -456,7 +464,6 @@ class Recipe:
                 for arm, folder in folders.items()
                 if any(key.arm == arm for key in left)
             }
-            say(f"compare: {len(models)} models are loaded")
             work = [partial(self._compare, runs, fleet, models, key) for key in left]
             runs.do(work, at_once=self.chosen.at_once or len(work))
 
@@ -469,7 +476,7 @@ class Recipe:
             if key.arm in models:
                 proposer: Proposer = BatchedProposer(models[key.arm])
             else:
-                proposer = alone.enter_context(proposers_of(config))[name]
+                proposer = alone.enter_context(proposers_of(state.config))[name]
             asked = state.by_proposer[name] + state.dropped[name]
             return {name: Counted(proposer, self.chosen.proposals - asked)}
 
@@ -564,8 +571,8 @@ def proposals_of(store: Store, run: str) -> Iterator[dict[str, Any]]:
             case StepProposed():
                 proposed[event.step] = event.proposal
             case StepDropped():
-                parsed = event.conversation is None or event.why == "the program is known"
-                yield _outcome(None, None, parsed=parsed) | {"why": event.why}
+                again = event.why == "the program is known"
+                yield _outcome(None, None, parsed=again) | {"repeated": again, "why": event.why}
             case StepEvaluated():
                 proposal = proposed[event.step]
                 known[event.evaluation.candidate_hash] = event.evaluation
@@ -577,7 +584,9 @@ def proposals_of(store: Store, run: str) -> Iterator[dict[str, Any]]:
                 known[event.candidate] = event.evaluation
 
 
-def _outcome(child: Evaluation | None, parent: Evaluation | None, *, parsed: bool) -> dict:
+def _outcome(
+    child: Evaluation | None, parent: Evaluation | None, *, parsed: bool
+) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(SHARES, False) | {"parsed": parsed, "gain": 0.0}
     if child is None or parent is None:
         return row
@@ -706,7 +715,7 @@ def arguments() -> argparse.Namespace:
     add("--model", type=Path, required=True, help="a folder that transformers can load")
     add("--stage", nargs="+", choices=STAGES, default=STAGES)
     add("--minutes", type=float, default=9.0, help="stop in time; the same command goes on")
-    add("--judges", type=int, default=5, help="each gets cores of its own")
+    add("--judges", type=int, default=4, help="each with its cores; models use what is left")
     add("--evaluations", type=int, default=40, help="of each training task")
     add("--tasks", type=int, default=None, help="so many training tasks; default: all")
     add("--with-seed", action="store_true", help="collect from the compiler's kernels, too")
