@@ -14,8 +14,9 @@ from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.records import Options, Sampling, Task
 from kernel_smith.tasks import read_task
 
-# How long an example takes says nothing on a machine that also compiles and measures.
-settings.register_profile("kernel-smith", deadline=None)
+# How long an example takes says nothing on a machine that also compiles and measures. Examples are
+# other ones each time, so that many runs see more of them than one long run.
+settings.register_profile("kernel-smith", deadline=None, max_examples=50)
 settings.load_profile("kernel-smith")
 
 SHIFTED_RELU = """
@@ -113,12 +114,18 @@ def engine(object_cache: Path) -> Iterator[LocalEngine]:
             yield engine
 
 
-@pytest.fixture
-def lanes_share_the_judge(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lanes of a pool ask the judge of the test run, instead of starting their own."""
+@pytest.fixture(scope="session")
+def borrowing(engine: LocalEngine) -> type[LocalEngine]:
+    """A kind of engine that asks the judge of the test run, and leaves it alone when closed."""
 
-    class Shared(LocalEngine):
+    class Borrowing(LocalEngine):
         def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
             return engine._ask(request, progress)
 
-    monkeypatch.setattr(pool, "LocalEngine", Shared)
+    return Borrowing
+
+
+@pytest.fixture
+def lanes_share_the_judge(borrowing: type[LocalEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lanes of a pool ask the judge of the test run, instead of starting their own."""
+    monkeypatch.setattr(pool, "LocalEngine", borrowing)

@@ -61,15 +61,35 @@ def evaluate(
     )
 
 
-def test_its_candidates_are_judged(tmp_path: Path, installed: dict[str, str]) -> None:
-    program = tmp_path / "mine.py"
-    program.write_text(PROGRAM % " + undeclared")
-    broken = evaluate(program, installed)
-    assert "compile-error: compiler-rejected" in broken.stdout
-    assert "mine.py:9" in broken.stdout
-    program.write_text(PROGRAM % "")
-    right = evaluate(program, installed)
-    assert "ok: correct" in right.stdout or "unstable" in right.stdout, right.stdout + right.stderr
+JUDGING = """
+import sys
+from pathlib import Path
+from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records import Candidate, Options, Sampling
+from kernel_smith.records.prose import render
+from kernel_smith.tasks import read_task
+
+options = Options(sampling=Sampling(max_seconds=1))
+with LocalEngine() as engine:
+    for source in sys.argv[2:]:
+        candidate = Candidate(source=source, backend="c", name="mine.py")
+        print(render(engine.evaluate(read_task(Path(sys.argv[1])), candidate, options)))
+"""
+
+
+def test_its_candidates_are_judged(installed: dict[str, str]) -> None:
+    sources = [PROGRAM % " + undeclared", PROGRAM % ""]
+    done = subprocess.run(
+        [sys.executable, "-c", JUDGING, str(TASK), *sources],
+        env=installed,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    broken, known, right = done.stdout.partition("compile-error: compiler-rejected")
+    assert broken == "" and known, done.stdout + done.stderr
+    assert "mine.py:9" in right
+    assert "ok: correct" in right or "unstable" in right, done.stdout + done.stderr
 
 
 def test_without_its_package_it_is_unknown(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ import pytest
 from kernel_smith.cli.main import main
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.evolution import presets
 from kernel_smith.records import Options
 
@@ -73,14 +72,9 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.fixture
-def shared_judge(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def shared_judge(borrowing: type[LocalEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands ask the judge of the test run, instead of waiting for one of their own."""
-
-    class Shared(LocalEngine):
-        def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
-            return engine._ask(request, progress)
-
-    monkeypatch.setattr(engines, "LocalEngine", Shared)
+    monkeypatch.setattr(engines, "LocalEngine", borrowing)
 
 
 @pytest.fixture

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernel_smith.cli import seed as command
-from kernel_smith.evaluation.screen import screen
 from kernel_smith.proposers.seed import Seed
+from kernel_smith.records import Task
 
 Cli = Callable[..., Any]
 
 
-def test_a_seed_is_written_and_the_next_command_named(cli: Cli, tmp_path: Path) -> None:
+MADE = Seed(task="t", backend="cpp", source="# a seed", workloads=("odd",), kernels=1, torch="2")
+
+
+def test_a_seed_is_written_and_the_next_command_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def make_seed(task: Task, device: str, workloads: Sequence[str], *_: object) -> Seed:
+        asked.extend([task.name, device, *workloads])
+        return MADE
+
+    monkeypatch.setattr(command, "make_seed", make_seed)
     done = cli("seed", "gelu_tanh", "--workload", "odd", "-o", "mine.py", "--quiet")
     assert done.code == 0, done.err
     assert done.err == ""
-    assert screen((tmp_path / "mine.py").read_text()) == []
+    assert asked == ["gelu_tanh", "cpu", "odd"]
+    assert (tmp_path / "mine.py").read_text() == MADE.source
     assert "next: kernel-smith evaluate gelu_tanh mine.py --backend cpp" in done.out
 
 
 def test_the_record_names_the_file(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seed = Seed(
-        task="t", backend="cpp", source="# a seed", workloads=("odd",), kernels=1, torch="2"
-    )
-    monkeypatch.setattr(command, "make_seed", lambda *arguments: seed)
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: MADE)
     record = cli("seed", "gelu_tanh", "--json").json
     assert record["path"] == "gelu_tanh_seed_cpp.py"
     assert (tmp_path / record["path"]).read_text() == record["source"]
@@ -37,12 +47,12 @@ def test_the_record_names_the_file(
 
 
 def test_a_file_that_cannot_be_written_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    seed = Seed(task="t", backend="cpp", source="", workloads=(), kernels=1, torch="2")
-    monkeypatch.setattr(command, "make_seed", lambda *arguments: seed)
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: MADE)
     cli("seed", "gelu_tanh", "-o", "missing/mine.py").complains(2, "missing/mine.py", "-o FILE")
 
 
 def test_a_task_of_library_calls_is_refused(cli: Cli) -> None:
+    """By the compiler's own process, whose words come through."""
     cli("seed", "matmul", "-q").complains(2, "leaves all of it to the library")
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -247,46 +247,51 @@ def test_a_known_answer_needs_no_judge_and_fresh_asks_again(
         remembering.evaluate(small_task, candidate, quick.model_copy(update={"seeds": 1}))
 
 
+# ---------------------------------------------------------------- another engine
+
+SYSTEM_COMPILER = shutil.which("g++", path="/usr/bin") or shutil.which("clang++", path="/usr/bin")
+
+
+@pytest.fixture(scope="module")
+def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
+    """An engine with a compiler in a folder of its own. The thread that started it has ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        if SYSTEM_COMPILER is not None:
+            folder = tmp_path_factory.mktemp("other-compiler")
+            compiler = folder / "opt" / "bin" / "c++"
+            compiler.parent.mkdir(parents=True)
+            compiler.write_text(f'#!/bin/sh\nexec {SYSTEM_COMPILER} "$@"\n')
+            for path in (compiler, *compiler.parents[:3]):
+                path.chmod(0o755)
+            patch.setenv("CXX", str(compiler))
+        with LocalEngine() as engine:
+            starter = threading.Thread(target=engine.process_ids)
+            starter.start()
+            starter.join()
+            yield engine
+
+
+@pytest.mark.skipif(SYSTEM_COMPILER is None, reason="needs a compiler in /usr/bin as a stand-in")
 def test_a_compiler_in_a_folder_of_its_own_works(
-    small_task: Task,
-    quick: Options,
-    honest_source: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    another: LocalEngine, small_task: Task, quick: Options, honest_source: str
 ) -> None:
-    system_compiler = shutil.which("g++", path="/usr/bin") or shutil.which(
-        "clang++", path="/usr/bin"
-    )
-    if system_compiler is None:
-        pytest.skip("needs a compiler in /usr/bin to stand in for another")
-    compiler = tmp_path / "opt" / "bin" / "c++"
-    compiler.parent.mkdir(parents=True)
-    compiler.write_text(f'#!/bin/sh\nexec {system_compiler} "$@"\n')
-    for path in (compiler, *compiler.parents[:3]):
-        path.chmod(0o755)
-    monkeypatch.setenv("CXX", str(compiler))
     unknown = f"{honest_source}\n".replace("extern", f"// {time.time()}\nextern", 1)
-    with LocalEngine() as engine:
-        evaluation = engine.evaluate(small_task, Candidate(source=unknown), quick)
+    evaluation = another.evaluate(small_task, Candidate(source=unknown), quick)
     assert evaluation.stage is Stage.OK, f"{evaluation.message} {evaluation.log}"
     assert evaluation.seconds["compiler alone"] > 0
 
 
-# ---------------------------------------------------------------- what it survives
-
-
 def test_a_judge_outlives_the_thread_that_started_it(
-    small_task: Task, quick: Options, wrong_source: str
+    another: LocalEngine, small_task: Task, quick: Options, wrong_source: str
 ) -> None:
     """Engines are used from pools of threads, which come and go."""
-    with LocalEngine() as engine:
-        starter = threading.Thread(target=engine.process_ids)
-        starter.start()
-        starter.join()
-        before = engine.process_ids()
-        evaluation = engine.evaluate(small_task, Candidate(source=wrong_source), quick)
-        assert evaluation.stage is Stage.INCORRECT
-        assert engine.process_ids() == before
+    before = another.process_ids()
+    evaluation = another.evaluate(small_task, Candidate(source=wrong_source), quick)
+    assert evaluation.stage is Stage.INCORRECT
+    assert another.process_ids() == before
+
+
+# ---------------------------------------------------------------- what it survives
 
 
 def test_nothing_outlives_the_process_that_uses_the_engine() -> None:

@@ -180,6 +180,7 @@ def test_a_closed_pool_takes_nothing_more(lane: Lane) -> None:
 
 def test_two_lanes_give_the_verdicts_of_one_engine(
     engine: LocalEngine,
+    borrowing: type[LocalEngine],
     object_cache: Path,
     small_task: Task,
     write_task: WriteTask,
@@ -189,6 +190,9 @@ def test_two_lanes_give_the_verdicts_of_one_engine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KERNEL_SMITH_CACHE", str(object_cache))
+    # Two judges, one of which is there already.
+    kinds = iter([borrowing, LocalEngine])
+    monkeypatch.setattr(pool_module, "LocalEngine", lambda cache: next(kinds)(cache))
     crashing = honest_source.replace("y = torch.empty_like(x)", "raise KeyError('y')")
     sources = [honest_source, wrong_source, crashing, "not even Python", honest_source]
     candidates = [Candidate(backend="cpp", source=source) for source in sources]

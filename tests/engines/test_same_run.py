@@ -1,4 +1,4 @@
-"""One evolution run, evaluated here and by a service. (`test_ray_engine.py` has a cluster do it.)"""
+"""One evolution run, evaluated here and by a service; `test_ray_engine.py` has a cluster do it."""
 
 from __future__ import annotations
 

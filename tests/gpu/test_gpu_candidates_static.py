@@ -18,7 +18,6 @@ cheats work eightfold, and would look fast to a clock that they fooled alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -67,12 +66,6 @@ def items(text: str) -> list[str]:
 
 def task_of(path: Path) -> Task:
     return TASKS[path.stem.partition("__")[0]]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    with LocalEngine() as engine:
-        yield engine
 
 
 @pytest.mark.parametrize("path", EXPLOITS + CUDA_EXPLOITS, ids=named)

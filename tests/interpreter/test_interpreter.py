@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,12 +53,6 @@ class ModelNew(torch.nn.Module):
         softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=block)
         return y
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    with LocalEngine() as engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ PROGRAMS = {
     "cpp": sorted([*(TESTS / "honest" / "candidates").glob("*.py"), *SUITE.glob("*/start_cpp.py")]),
     "triton": sorted((TESTS / "gpu" / "honest").glob("*.py")),
 }
-SITES_PER_EDIT = 2
 
 
 @pytest.mark.parametrize("backend", ["cpp", "triton"])
@@ -28,16 +27,17 @@ def test_edits_apply_to_every_honest_program(backend: str) -> None:
     applied = set()
     for path in PROGRAMS[backend]:
         source = path.read_text(encoding="utf-8")
-        count = len(cpp_texts(source))
+        count = len(cpp_texts(source)) if backend == "cpp" else 0
         for edit in EDITS:
             sites = edit.sites(source) if backend in edit.backends else []
             named = [f"{site.part}: {site}" for site in sites]
             assert len(set(named)) == len(named), (path.name, edit.name, named)
-            for site in rng.sample(sites, min(SITES_PER_EDIT, len(sites))):
+            for site in rng.sample(sites, min(1, len(sites))):
                 changed = edit.apply(source, site)
                 assert changed != source, (path.name, edit.name, str(site))
                 ast.parse(changed)
-                assert len(cpp_texts(changed)) == count, (path.name, edit.name, str(site))
+                if backend == "cpp":
+                    assert len(cpp_texts(changed)) == count, (path.name, edit.name, str(site))
                 applied.add(edit.name)
     assert applied == {edit.name for edit in EDITS if backend in edit.backends}
 

@@ -96,7 +96,9 @@ def test_a_seed_with_parameters_and_nested_results_convinces_the_judge(
 def test_a_seed_of_the_suite_convinces_the_judge(
     name: str, engine: LocalEngine, quick: Options
 ) -> None:
+    """On its last workload: in bfloat16, or of odd sizes. The test above has several."""
     task = find_task(name)
+    task = task.model_copy(update={"workloads": task.workloads[-1:]})
     seed = build(task)
     assert seed.library_calls == ()
     evaluation = engine.evaluate(task, seed.candidate, quick)

@@ -24,7 +24,7 @@ from kernel_smith.evaluation.service.fairness import (
 BATCH = 500
 
 seconds = st.floats(0, 1e6)
-few_examples = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+few_examples = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 
 
 @contextmanager

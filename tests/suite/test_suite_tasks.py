@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -133,6 +133,15 @@ def assert_equal_outputs(case: Case, inputs: list[Any]) -> None:
             assert torch.equal(mine, exact)
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small work is slower on several threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_the_suite_is_broad() -> None:
     assert len(TASKS) >= 26
     assert len({task.family for task in TASKS}) >= 12
@@ -194,8 +203,7 @@ def test_the_starting_kernel_has_the_parameters_of_the_reference(case: Case) -> 
 
 @each_case
 def test_the_starting_kernel_equals_the_reference(case: Case) -> None:
-    for seed in (6, 7):
-        assert_equal_outputs(case, inputs_of(case, seed))
+    assert_equal_outputs(case, inputs_of(case, 6))
 
 
 @each_case

@@ -19,7 +19,6 @@ from kernel_smith.records import (
     Baseline,
     Candidate,
     Evaluation,
-    Limits,
     Options,
     Sampling,
     Stage,
@@ -31,7 +30,6 @@ from kernel_smith.tasks import find_task
 _NEGATIVE = 1
 _INTERPRET = "--interpret"
 _BASELINES: tuple[Baseline, ...] = get_args(Baseline)
-_BUILD_LIMITS = Limits(load_seconds=600, scratch_bytes=1 << 30, processes=256)
 
 
 def evaluate(
@@ -63,12 +61,6 @@ def evaluate(
             metavar="FINDING", help="Accept a task in spite of this finding. May be repeated."
         ),
     ] = None,
-    allow_build: Annotated[
-        bool,
-        typer.Option(
-            "--allow-build", help="Let the candidate start compilers itself (load_inline)."
-        ),
-    ] = False,
     interpret: Annotated[
         bool,
         typer.Option(_INTERPRET, help="Interpret kernels for a GPU on the CPU, even with one."),
@@ -131,9 +123,7 @@ def evaluate(
         seeds=seeds,
         baselines=_baselines(baseline),
         admit=tuple(admit or ()),
-        allow_build=allow_build,
         interpret=interpret,
-        limits=_BUILD_LIMITS if allow_build else Limits(),
         sampling=Sampling(target=target, max_seconds=max_seconds),
         cores=_cores(cores),
     )

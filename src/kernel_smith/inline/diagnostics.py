@@ -18,7 +18,8 @@ _MILDER: dict[str, Severity] = {"warning": "warning", "note": "note", "remark": 
 
 _LOCATED = re.compile(
     r"(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? "
-    r"(?P<kind>fatal error|internal compiler error|error|warning|note|sorry, unimplemented): "
+    r"(?P<kind>fatal error|internal compiler error|error|warning|note|sorry, unimplemented"
+    r"|catastrophic error|internal error|remark)(?: #[\w-]+)?: "
     r"(?P<text>.*)"
 )
 _NVCC_LOCATED = re.compile(

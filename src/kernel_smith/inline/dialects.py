@@ -22,6 +22,8 @@ from kernel_smith.plugins import load_backend, offered_backends
 ROUTES = ("native", "nvidia", "cpu")
 SOURCE_NAME = "kernel.cpp"
 COMPAT = Path(__file__).parent / "compat"
+EXTENSION = "-extension"
+"""Behind a dialect's name: not a library, but a module of Python's that extends PyTorch."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Recipe:
     smallest: str = '#include <cstdint>\nextern "C" int64_t one() { return 1; }\n'
     """A source that must compile, or the compiler itself is at fault."""
     headers: tuple[Path, ...] = ()
-    """Folders of ours whose content decides what is built."""
+    """Folders and files whose content decides what is built."""
 
 
 _CPP = Recipe(
@@ -136,11 +138,14 @@ _HIP = Recipe(
 DIALECTS = {"cpp": _CPP, "cuda": _CUDA, "maca": _MACA, "hip": _HIP}
 """How each dialect is compiled natively."""
 
+_EXTENSIONS = tuple(dialect + EXTENSION for dialect in ("cpp", "cuda"))
 _RUNTIME_HEADERS = {"maca": "mc_runtime.h", "hip": "hip/hip_runtime.h"}
 
 
 def recipe(dialect: str, route: str = "native") -> Recipe:
     """The row for a dialect and a route."""
+    if dialect in _EXTENSIONS:
+        return _extension(dialect.removesuffix(EXTENSION), route)
     if dialect in offered_backends() and dialect not in DIALECTS:
         offered: Recipe = load_backend(dialect).recipe
         return offered
@@ -160,6 +165,17 @@ def _routes_of(dialect: str) -> tuple[str, ...]:
     if dialect == "cpp":
         return ("native",)
     return tuple(route for route in ROUTES if (dialect, route) != ("cuda", "nvidia"))
+
+
+def _extension(dialect: str, route: str) -> Recipe:
+    from kernel_smith.inline.extension_recipe import extension_recipe
+
+    if route != "native":
+        raise BadInput(
+            f"extensions of PyTorch in {dialect} need the hardware that they are for",
+            hint=f"give the text to kernel_smith.inline.{dialect}, which has other routes",
+        )
+    return extension_recipe(DIALECTS[dialect])
 
 
 def _on_nvidia(dialect: str) -> Recipe:

@@ -1,13 +1,15 @@
 """The symbols of compiled kernels, and kernels made to do nothing.
 
 `exported_functions` and `imported_symbols` read a shared object. `neutralise` writes a copy whose
-exported functions return at once: if a candidate's results stay right with it, its kernels were
-decoys. The few tables of the (64-bit, little-endian) format that this takes are read here; the
-libraries for it are made for inspection and need 20 times as long, for every candidate.
+exported functions return at once, or at least launch nothing: if a candidate's results stay right
+with it, its kernels were decoys. The few tables of the (64-bit, little-endian) format that this
+takes are read here; the libraries for it are made for inspection and need 20 times as long, for
+every candidate.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _DYNAMIC = struct.Struct("<QQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _INFO_OFFSET = 4  # of st_info in a symbol
+_NAME_SIZE = 4  # of st_name, at its beginning
 
 _ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 _LOAD, _DYNAMIC_SEGMENT = 1, 2  # PT_LOAD, PT_DYNAMIC
@@ -35,10 +38,17 @@ _INDIRECT_FUNCTION = 10  # STT_GNU_IFUNC: the symbol names code that picks the f
 _UNTYPED = 0  # STT_NOTYPE: what a function written in assembly often has
 _CALLABLE = (_FUNCTION, _INDIRECT_FUNCTION, _UNTYPED)
 _EXECUTABLE = 1  # PF_X
-_KEPT = (b"_init", b"_fini")
+# What the loader and Python call by name, and what launches are turned into.
+_KEPT = re.compile(rb"_init|_fini|PyInit_\w+|kernel_smith_no_launch")
+_NO_LAUNCH = b"kernel_smith_no_launch"
+_LAUNCH = re.compile(rb"(__)?cuda(Graph)?Launch\w*")
 _CPP_PREFIX = b"_Z"
-# What compilers leave open: profiling, transactional memory, and threads where libc has none.
-_USUALLY_OPEN = ("__gmon_start__", "__cxa_finalize", "_ITM_", "_ZGTt", "pthread_", "__pthread_")
+# What compilers leave open: profiling, calls of what has no body, transactional memory, and threads
+# where libc has none.
+_USUALLY_OPEN = (
+    *("__gmon_start__", "__cxa_finalize", "__cxa_pure_virtual"),
+    *("_ITM_", "_ZGTt", "pthread_", "__pthread_"),
+)
 
 # Code that returns at once, longest first: the first that fits into a function is used.
 _RETURNS = {
@@ -128,7 +138,7 @@ class _SharedObject:
         """Every function on offer, and where in the file its code begins."""
         for symbol in self.symbols:
             defined = symbol.section not in (_UNDEFINED, _ABSOLUTE)
-            visible = symbol.info >> 4 != _LOCAL and symbol.name not in _KEPT
+            visible = symbol.info >> 4 != _LOCAL and not _KEPT.fullmatch(symbol.name)
             code = self.file_offset(symbol.address, needs=_EXECUTABLE)
             if defined and visible and symbol.info & 0xF in _CALLABLE and code is not None:
                 yield symbol, code
@@ -157,7 +167,8 @@ def neutralise(path: Path, out_path: Path) -> None:
     """Write a copy of a shared object in which every exported C function returns at once.
 
     Kernels are called by their C names. Functions with C++ names are parts of templates that the
-    loader may run when it makes static objects: without them it would crash.
+    loader may run when it makes static objects: without them it would crash. An extension of
+    PyTorch is called by C++ names, and makes its own results: there, launches do nothing.
     """
     shared = _SharedObject(path)
     if shared.machine not in _RETURNS:
@@ -176,7 +187,18 @@ def neutralise(path: Path, out_path: Path) -> None:
         # taken for the code that picks the function, left in a register.
         if symbol.info & 0xF == _INDIRECT_FUNCTION:
             content[symbol.info_offset] = (symbol.info & 0xF0) | _FUNCTION
+    _leave_out_launches(shared, content)
     out_path.write_bytes(content)
+
+
+def _leave_out_launches(shared: _SharedObject, content: bytearray) -> None:
+    """Rename imported functions that launch kernels to one of the object's own that does nothing,
+    if it brings one."""
+    own = [s for s in shared.symbols if s.name == _NO_LAUNCH and s.section != _UNDEFINED]
+    for symbol in shared.symbols if own else ():
+        if symbol.section == _UNDEFINED and _LAUNCH.fullmatch(symbol.name):
+            source, target = (s.info_offset - _INFO_OFFSET for s in (own[0], symbol))
+            content[target : target + _NAME_SIZE] = content[source : source + _NAME_SIZE]
 
 
 def _text(symbol: _Symbol) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from kernel_smith.errors import BadInput
+from kernel_smith.inline.dialects import EXTENSION
 
 _CPP = re.compile(r"-(O\w*|[fmW][\w+=.,:-]+|std=[\w+:]+|D[A-Za-z_][^@/\x00-\x1f\x7f]*)")
 # Options that begin like the allowed ones, but load code, name files, write beside the library,
@@ -56,9 +57,10 @@ _MEANING = re.compile(rf"{_DEFINE}|{_STANDARD}")
 def check_flags(flags: Iterable[str], dialect: str = "cpp") -> tuple[str, ...]:
     """The flags, if a candidate of the dialect may use all of them."""
     checked = tuple(flags)
+    language = dialect.removesuffix(EXTENSION)
     for flag in checked:
-        if not _ALLOWED[dialect].fullmatch(flag) or _REFUSED.match(flag):
-            raise BadInput(f"compiler flag not allowed: {flag}", hint=_HINTS[dialect])
+        if not _ALLOWED[language].fullmatch(flag) or _REFUSED.match(flag):
+            raise BadInput(f"compiler flag not allowed: {flag}", hint=_HINTS[language])
     return checked
 
 

@@ -11,6 +11,9 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from kernel_smith.inline.dialects import SOURCE_NAME
 
 _MODULE = "kernel_smith.inline"
 _ANY_DIALECT = "compiled"  # takes the dialect as its first argument
@@ -25,24 +28,40 @@ _MOST_CHARACTERS = 1_000_000
 _MOST_RENAMINGS = 8
 
 
+class Piece(NamedTuple):
+    """A text in the file: the name that compilers know it by, and the line on which it begins."""
+
+    name: str
+    text: str
+    first_line: int
+
+
 @dataclass(frozen=True)
 class Literal:
-    """A source that is text in the file; line k of it stands on line `first_line` + k - 1."""
+    """A source that is text in the file; line k of it stands on line `first_line` + k - 1.
+
+    One that is put together from several texts has them as `parts`, each with a line of its own.
+    """
 
     dialect: str
     source: str
     flags: tuple[str, ...]
     first_line: int
     call_line: int
+    parts: tuple[Piece, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return self.parts or (Piece(SOURCE_NAME, self.source, self.first_line),)
 
 
 def find_sources(tree: ast.Module) -> list[Literal]:
     """Every call of the helper whose source and flags are literals, in the order of the file."""
-    names = _imported_names(tree)
-    constants = _Constants(tree)
+    names = imported_names(tree)
+    constants = Constants(tree)
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (helper := _HELPERS.get(_full_name(node.func, names))):
+        if isinstance(node, ast.Call) and (helper := _HELPERS.get(full_name(node.func, names))):
             literal = _literal(node, helper, constants)
             found += [literal] if literal else []
     return sorted(found, key=lambda literal: literal.call_line)
@@ -50,18 +69,18 @@ def find_sources(tree: ast.Module) -> list[Literal]:
 
 def has_kernel_call(tree: ast.Module) -> bool:
     """Whether the helper is called, or handed to something that may call it."""
-    names = _imported_names(tree)
+    names = imported_names(tree)
     renamings = {id(value) for _, value in _assignments(ast.walk(tree))}
     return any(
         isinstance(node, ast.Name | ast.Attribute)
         and isinstance(node.ctx, ast.Load)
         and id(node) not in renamings
-        and _full_name(node, names) in _HELPERS
+        and full_name(node, names) in _HELPERS
         for node in ast.walk(tree)
     )
 
 
-class _Constants:
+class Constants:
     """The values of literal expressions, and of names that are bound once to one."""
 
     def __init__(self, tree: ast.Module) -> None:
@@ -97,16 +116,21 @@ class _Constants:
 
     def strings(self, node: ast.expr) -> tuple[str, ...] | None:
         """The elements of a tuple or list of string expressions."""
-        node = self._followed(node) or node
-        if not isinstance(node, ast.Tuple | ast.List):
+        elements = self.elements(node)
+        if elements is None:
             return None
         texts = []
-        for element in node.elts:
+        for element in elements:
             pieces = self.pieces(element)
             if pieces is None:
                 return None
-            texts.append(_joined(pieces))
+            texts.append(joined(pieces))
         return tuple(texts)
+
+    def elements(self, node: ast.expr) -> list[ast.expr] | None:
+        """The expressions in a tuple or list; None for anything else."""
+        node = self._followed(node) or node
+        return node.elts if isinstance(node, ast.Tuple | ast.List) else None
 
     def _followed(self, node: ast.expr) -> ast.expr | None:
         """What a name stands for, or a class attribute."""
@@ -117,7 +141,7 @@ class _Constants:
         return None
 
 
-def _literal(call: ast.Call, helper: str, constants: _Constants) -> Literal | None:
+def _literal(call: ast.Call, helper: str, constants: Constants) -> Literal | None:
     """The literal behind one call, if its arguments are ones."""
     named = ("dialect", "source", "flags") if helper == _ANY_DIALECT else ("source", "flags")
     arguments = dict(zip(named, call.args, strict=False))
@@ -130,17 +154,17 @@ def _literal(call: ast.Call, helper: str, constants: _Constants) -> Literal | No
     dialect = helper
     if helper == _ANY_DIALECT:
         spelled = constants.pieces(arguments["dialect"]) if "dialect" in arguments else None
-        dialect = _joined(spelled or [])
+        dialect = joined(spelled or [])
     if not pieces or flags is None:
         return None
-    return Literal(dialect, _joined(pieces), flags, _first_line(pieces[0]), call.lineno)
+    return Literal(dialect, joined(pieces), flags, first_line_of(pieces[0]), call.lineno)
 
 
-def _joined(pieces: list[ast.Constant]) -> str:
+def joined(pieces: list[ast.Constant]) -> str:
     return "".join(str(piece.value) for piece in pieces)
 
 
-def _first_line(constant: ast.Constant) -> int:
+def first_line_of(constant: ast.Constant) -> int:
     """The line on which the text begins.
 
     If the text has one line less than the literal, a backslash joined two lines, almost always the
@@ -152,7 +176,7 @@ def _first_line(constant: ast.Constant) -> int:
     return constant.lineno + 1 if joined_lines == 1 else constant.lineno
 
 
-def _imported_names(tree: ast.Module) -> dict[str, str]:
+def imported_names(tree: ast.Module) -> dict[str, str]:
     """What names stand for after the imports and after plain renamings: {"build": "a.b.cpp"}."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -170,14 +194,14 @@ def _imported_names(tree: ast.Module) -> dict[str, str]:
     for _ in range(_MOST_RENAMINGS):
         known = len(names)
         for name, value in renamings:
-            if full := _full_name(value, names):
+            if full := full_name(value, names):
                 names.setdefault(name, full)
         if len(names) == known:
             break
     return names
 
 
-def _full_name(node: ast.expr, names: dict[str, str]) -> str:
+def full_name(node: ast.expr, names: dict[str, str]) -> str:
     """`inline.cpp` as `kernel_smith.inline.cpp`; empty for what no import explains."""
     attributes: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -13,7 +13,10 @@ import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from kernel_smith.inline.dialects import EXTENSION
+
 _NAME_TIMEOUT = 10.0
+_ON_THE_CPU = ("cpp", f"cpp{EXTENSION}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class KernelResources:
 
 def parse_resources(dialect: str, route: str, log: str) -> list[KernelResources]:
     """The kernels that a compiler's log tells of, in its order; none for what ran on a CPU."""
-    if route == "cpu" or dialect == "cpp":
+    if route == "cpu" or dialect in _ON_THE_CPU:
         return []
     if dialect == "hip" and route == "native":
         kernels = _collect(log, _HIP_NAME, _hip_figures)

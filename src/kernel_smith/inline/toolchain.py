@@ -42,7 +42,7 @@ _VERSION = re.compile(r"\b(release|version)\b.*\d")
 class Toolchain:
     """A compiler that was found: `command_prefix` is it and the arguments that every build gets.
 
-    `headers` is a digest of our own headers that it reads, and empty where it reads none.
+    `headers` is a digest of headers that it reads beside its own, and empty where it reads none.
     """
 
     dialect: str
@@ -171,12 +171,12 @@ def _first_understood(words: tuple[str, ...], options: tuple[str, ...]) -> str |
 
 @functools.cache
 def _digest(folders: tuple[Path, ...]) -> str:
-    """One digest over all files of some folders of ours."""
+    """One digest over some files, and over all files of some folders."""
     if not folders:
         return ""
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(folder.rglob("*")):
+        for path in [folder] if folder.is_file() else sorted(folder.rglob("*")):
             if path.is_file() and path.suffix != ".pyc":
                 digest.update(f"{path.relative_to(folder)}\0".encode())
                 digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -41,10 +41,6 @@ class Options(Record):
     seeds: int = Field(default=3, ge=1, description="secret seeds per workload")
     baselines: tuple[Baseline, ...] = Field(default=("eager",), min_length=1)
     screen: bool = Field(default=True, description="False: rely on the run-time defences alone")
-    allow_build: bool = Field(
-        default=False,
-        description="may the candidate's process start compilers itself (load_inline)?",
-    )
     interpret: bool = Field(
         default=False, description="interpret kernels for a GPU on the CPU, even where one is"
     )

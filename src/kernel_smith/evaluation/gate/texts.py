@@ -105,9 +105,10 @@ def _line(name: str, literals: list[Literal]) -> int | None:
     plain = _PLAIN_NAME.match(_shown(name).rpartition("::")[2])
     word = plain.group() if plain else name
     for literal in literals:
-        for number, line in enumerate(literal.source.splitlines()):
-            if re.search(rf"\b{re.escape(word)}\s*\(", line):
-                return literal.first_line + number
+        for piece in literal.pieces:
+            for number, line in enumerate(piece.text.splitlines()):
+                if re.search(rf"\b{re.escape(word)}\s*\(", line):
+                    return piece.first_line + number
     return None
 
 

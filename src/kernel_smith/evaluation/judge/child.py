@@ -23,7 +23,7 @@ _LOG_TAIL = 6000
 _LONGEST_REPORT = 8000
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
-_COMPILING_SECONDS = 120.0  # that one request of a child may wait for compilers, at most
+_COMPILING_SECONDS = 180.0  # that one request of a child may wait for compilers, at most
 
 _BRINGS_DESCRIPTORS = frozenset({"chunks"})
 

@@ -30,11 +30,9 @@ class Profile:
     """Samples where the candidate's process executes, in batches that it cannot tell from timed
     ones. They are not timed: sampling would slow the candidate and not the reference."""
 
-    def __init__(self, candidate: Participant, objects: str, *, own_build: bool) -> None:
+    def __init__(self, candidate: Participant, objects: str) -> None:
         self._candidate = candidate
-        # Without a compiler of its own, a candidate can only have copied what is in its scratch.
-        built = (f"{candidate.child.scratch}/",) if own_build else ()
-        self._authored = (f"{objects}/", *built)
+        self._authored = f"{objects}/"
         self._pointers: list[int] = []
 
     def sample(self, sets: Iterator[InputSet]) -> Sampled:

@@ -26,8 +26,6 @@ from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rival import turn_of
 from kernel_smith.evaluation.judge.session import CANDIDATE, Session
 from kernel_smith.evaluation.judge.workshop import Maker, Workshop
-from kernel_smith.evaluation.sandbox.confine import installation_of
-from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import Accuracy, Evaluation, Task, Workload
 
 _SHARED_BYTES = 256 << 20
@@ -63,17 +61,11 @@ class HostSession(Session):
         child = self._nursery.start(
             self._place,
             self._options.limits,
-            readable=(objects, *self._compiler_files()),
-            allow_exec=self._options.allow_build,
+            readable=(objects,),
             shared_bytes=_SHARED_BYTES,
         )
         child.provide = provide
         return Participant(self.role, child, self._options.limits)
-
-    def _compiler_files(self) -> tuple[Path, ...]:
-        if not self._options.allow_build:
-            return ()
-        return installation_of(find_toolchain("cpp").compiler)
 
     def _load(self, participant: Participant) -> None:
         candidate, threads = self._candidate, len(self._place.timed)
@@ -95,7 +87,7 @@ class HostSession(Session):
     ) -> Evaluation:
         workshop = self._workshop
         assert workshop is not None
-        profile = Profile(candidate, str(workshop.armed), own_build=self._options.allow_build)
+        profile = Profile(candidate, str(workshop.armed))
         with exclusive(self._place.timed), self._step("timing"):
             measurements = self._measure(bench, candidate, checked, profile)
             with self._explaining(loading=False):

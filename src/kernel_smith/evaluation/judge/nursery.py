@@ -85,7 +85,6 @@ class Nursery:
         readable: tuple[Path, ...] = (),
         confined: bool = True,
         trusted: bool = False,
-        allow_exec: bool = False,
         gpu: bool = False,
         shared_bytes: int = 0,
     ) -> Child:
@@ -97,7 +96,7 @@ class Nursery:
             self.bury_one()
         # What runs on a GPU is compiled in its own process, and only then moved to be timed.
         cores = place.judge if gpu else place.timed
-        policy = self._policy(limits, cores, readable, allow_exec=allow_exec, gpu=gpu)
+        policy = self._policy(limits, cores, readable, gpu=gpu)
         child = self._spawn(policy, place, confined=confined, shared_bytes=shared_bytes)
         child.trusted = trusted
         return child
@@ -149,7 +148,7 @@ class Nursery:
         cores: frozenset[int],
         readable: tuple[Path, ...],
         *,
-        allow_exec: bool,
+        allow_exec: bool = False,
         gpu: bool = False,
     ) -> Policy:
         if self._readable is None:

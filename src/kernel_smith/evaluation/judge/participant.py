@@ -20,7 +20,6 @@ import torch
 
 from kernel_smith.evaluation.judge.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.perf_events import Sampler, SamplerUnavailable
-from kernel_smith.evaluation.judge.profile import read_maps
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.judge.room import POISON, HostRoom, Room
 from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
@@ -295,11 +294,6 @@ class Participant:
             _same_bits(self.room.inputs.view(slot), self._parameters[name])
             for name, slot in self._parameter_slots.items()
         )
-
-    def maps_own_files(self) -> bool:
-        """Has the process loaded code from its scratch folder?"""
-        maps = read_maps(self.child.pid).splitlines()
-        return any(str(self.child.scratch) in row and "x" in row.split()[1] for row in maps)
 
     def close(self) -> None:
         """The process is no longer needed."""

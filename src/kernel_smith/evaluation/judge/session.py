@@ -301,8 +301,7 @@ class Session(ABC):
         assert workshop is not None
         seen_at_work = self.interpreted and self._backend.in_process
         if not workshop.has_kernels and not seen_at_work:
-            self._accept_own_build()
-            return
+            raise Rejected(Reason.NO_AUTHORED_KERNEL)
         if not workshop.can_disarm:
             self._notes.append("the no-op replay is not available on this processor")
             return
@@ -325,15 +324,6 @@ class Session(ABC):
             return all(_stays_right(bench, disarmed, workload) for workload in cheapest_first)
         except ChildFailed:
             return False
-
-    def _accept_own_build(self) -> None:
-        """Objects that the candidate's process built itself, where that was allowed."""
-        assert self._armed is not None
-        if not self._options.allow_build or not self._armed.maps_own_files():
-            raise Rejected(Reason.NO_AUTHORED_KERNEL)
-        self._notes.append(
-            "kernels were built by the candidate's own process: whether they matter was not tested"
-        )
 
     def _ask_fresh_process(
         self, bench: Bench, workload: Workload, inputs: InputSet

@@ -8,6 +8,7 @@ same objects disarmed: every kernel returns at once.
 from __future__ import annotations
 
 import ast
+import functools
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -20,13 +21,23 @@ from kernel_smith.evaluation.sandbox.confine import installation_of
 from kernel_smith.inline.build import BuildResult, Ran, build
 from kernel_smith.inline.cache import ObjectCache
 from kernel_smith.inline.diagnostics import parse, relocate
-from kernel_smith.inline.dialects import SOURCE_NAME, recipe
-from kernel_smith.inline.literals import Literal
+from kernel_smith.inline.dialects import EXTENSION, SOURCE_NAME, recipe
+from kernel_smith.inline.literals import Literal, Piece
 from kernel_smith.inline.resources import KernelResources
 from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import Candidate, Diagnostic, Limits, Reason
 
 _PRODUCT_NAME = "kernel.so"
+_LONGER = 3.0
+_MORE_SCRATCH = 1 << 30
+
+
+class Text(NamedTuple):
+    """What is compiled."""
+
+    dialect: str
+    source: str
+    flags: tuple[str, ...]
 
 
 class Folders(NamedTuple):
@@ -87,8 +98,8 @@ class Workshop:
         self._arch = arch
         self._cache = ObjectCache()
         self._literals = backend.sources(tree)
-        self._built: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._failed: dict[tuple[str, tuple[str, ...]], Rejected] = {}
+        self._built: dict[Text, str] = {}
+        self._failed: dict[Text, Rejected] = {}
         self._owns_folders = folders is None
         self.armed, self.disarmed = folders or Folders.new(nursery)
         self.can_disarm = True
@@ -103,7 +114,7 @@ class Workshop:
 
     @property
     def kernel_texts(self) -> list[str]:
-        return [source for source, _ in self._built]
+        return [text.source for text in self._built]
 
     def products(self) -> list[Path]:
         return [self.armed / name for name in self._built.values()]
@@ -115,10 +126,11 @@ class Workshop:
         compiles, the failure of another only counts once the candidate asks for it.
         """
         for literal in self._literals:
+            text = Text(literal.dialect, literal.source, literal.flags)
             try:
-                self._make(literal.source, literal.flags, literal)
+                self._make(text, literal)
             except Rejected as rejected:
-                self._failed[literal.source, literal.flags] = rejected
+                self._failed[text] = rejected
         if self._failed and not self._built:
             raise next(iter(self._failed.values()))
 
@@ -126,13 +138,13 @@ class Workshop:
         """Answer a candidate that asks for an object while it runs."""
         try:
             source, flags = str(need["source"]), tuple(str(flag) for flag in need["flags"])
-            dialect = str(need["dialect"])
+            text = Text(str(need["dialect"]), source, flags)
         except (KeyError, TypeError):
             return {"log": "malformed request"}
-        if dialect != self._backend.name:
-            return {"log": f"this evaluation compiles {self._backend.name}, not {dialect}"}
+        if text.dialect.removesuffix(EXTENSION) != self._backend.name:
+            return {"log": f"this evaluation compiles {self._backend.name}, not {text.dialect}"}
         try:
-            name = self._make(source, flags, self._find_literal(source))
+            name = self._make(text, self._find_literal(source))
         except Rejected as rejected:
             self.rejection = rejected
             return {"log": str(rejected.evidence.get("log") or rejected.message)}
@@ -146,21 +158,21 @@ class Workshop:
     def _find_literal(self, source: str) -> Literal | None:
         return next((item for item in self._literals if item.source == source), None)
 
-    def _make(self, source: str, flags: tuple[str, ...], literal: Literal | None) -> str:
+    def _make(self, text: Text, literal: Literal | None) -> str:
         """Build (or find) one object and put both forms of it in the candidate's folders."""
-        key = (source, flags)
-        if key in self._built:
-            return self._built[key]
-        if key in self._failed:
-            raise self._failed[key]
+        if text in self._built:
+            return self._built[text]
+        if text in self._failed:
+            raise self._failed[text]
+        limits = self._limits_for(text.dialect)
         try:
             result = build(
-                source,
-                flags,
-                self._backend.name,
+                text.source,
+                text.flags,
+                text.dialect,
                 cache=self._cache,
-                timeout=self._limits.compile_seconds,
-                run=self._run_compiler,
+                timeout=limits.compile_seconds,
+                run=functools.partial(self._run_compiler, text.dialect, limits),
                 scratch=self._nursery.folder,  # removed even if this process is killed
                 route=self._route,
                 arch=self._arch,
@@ -168,7 +180,7 @@ class Workshop:
             if not result.cached:
                 self.compiling_seconds += result.seconds
             if result.path is None:
-                raise self._rejection(result, literal)
+                raise self._rejection(result, literal, limits.compile_seconds)
             self.resources += result.resources
             forbidden = self._backend.forbidden_symbols(result.path)
         except BadInput as error:
@@ -183,19 +195,30 @@ class Workshop:
         except MissingPrerequisite:
             self.can_disarm = False
         (self.armed / name).chmod(0o555)
-        self._built[key] = name
+        self._built[text] = name
         return name
 
-    def _rejection(self, result: BuildResult, literal: Literal | None) -> Rejected:
-        first_line = literal.first_line if literal else 1
+    def _limits_for(self, dialect: str) -> Limits:
+        """PyTorch's headers take a minute to compile, and room for what compilers note down."""
+        if not dialect.endswith(EXTENSION):
+            return self._limits
+        more = {
+            "compile_seconds": _LONGER * self._limits.compile_seconds,
+            "scratch_bytes": max(_MORE_SCRATCH, self._limits.scratch_bytes),
+        }
+        return self._limits.model_copy(update=more)
+
+    def _rejection(self, result: BuildResult, literal: Literal | None, seconds: float) -> Rejected:
         shown = self._candidate.name if literal else "<generated source>"
-        log = relocate(result.log, SOURCE_NAME, first_line, shown)
+        log = result.log
+        for piece in literal.pieces if literal else (Piece(SOURCE_NAME, "", 1),):
+            log = relocate(log, piece.name, piece.first_line, SOURCE_NAME)
+        messages = parse(log, SOURCE_NAME)
+        log = relocate(log, SOURCE_NAME, 1, shown)
         if result.timed_out:
-            seconds = self._limits.compile_seconds
             return Rejected(
                 Reason.COMPILER_TIMEOUT, f"stopped after {seconds:g} s or out of memory", log=log
             )
-        messages = parse(result.log, SOURCE_NAME, first_line)
         diagnostics = tuple(
             Diagnostic(line=m.line, severity=m.severity, message=m.text) for m in messages
         )
@@ -206,25 +229,26 @@ class Workshop:
             message = where + errors[0].message
         return Rejected(Reason.COMPILER_REJECTED, message, log=log, diagnostics=diagnostics)
 
-    def _run_compiler(self, argv: list[str], folder: Path, timeout: float) -> Ran:
+    def _run_compiler(
+        self, dialect: str, limits: Limits, argv: list[str], folder: Path, timeout: float
+    ) -> Ran:
         """Compile in a sandbox: a source may try to read files or to overwhelm the compiler."""
         code, log = self._nursery.run_program(
             self._place,
-            self._limits,
+            limits,
             argv,
             files={SOURCE_NAME: (folder / SOURCE_NAME).read_text(encoding="utf-8")},
             product=_PRODUCT_NAME,
             target=folder / _PRODUCT_NAME,
             timeout=timeout,
-            readable=self._compiler_files(),
+            readable=self._compiler_files(dialect),
         )
         return Ran(-1 if code is None else code, log, timed_out=code is None)
 
-    def _compiler_files(self) -> tuple[Path, ...]:
+    def _compiler_files(self, dialect: str) -> tuple[Path, ...]:
         """The compiler's own, and headers of ours."""
-        dialect, route = self._backend.name, self._route
-        compiler = find_toolchain(dialect, route, self._arch).compiler
-        return (*installation_of(compiler), *recipe(dialect, route).headers)
+        compiler = find_toolchain(dialect, self._route, self._arch).compiler
+        return (*installation_of(compiler), *recipe(dialect, self._route).headers)
 
     def close(self) -> None:
         if self._owns_folders:

@@ -35,6 +35,7 @@ import torch
 import kernel_smith
 from kernel_smith import inline
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride, dtype_name
+from kernel_smith.evaluation.sandbox.extensions import replace_load_inline
 from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
@@ -47,6 +48,7 @@ _COMPILERS = {
     "PTXASError": "compiler",
     "OutOfResources": "resources",
 }
+_EXTENSIONS = "cpp_extension"
 Handler = Callable[[dict[str, Any], list[int]], dict[str, Any]]
 _OUR_FOLDER = os.path.join(os.path.dirname(kernel_smith.__file__), "")
 
@@ -125,6 +127,8 @@ class Runner:
         if request.get("interpreted"):
             interpret_kernels(disarmed=request["disarmed"])
         inline.set_provider(self._ask_for_object, self.device)
+        if _EXTENSIONS in request["source"]:  # importing it takes a while
+            replace_load_inline(self._ask_for_object, disarmed=request.get("disarmed", False))
         module = types.ModuleType("candidate")
         module.__file__ = request["name"]
         sys.modules["candidate"] = module
