@@ -21,47 +21,42 @@ import contextlib
 import gc
 import json
 import math
-import random
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from batched_model import BatchedModel, BatchedProposer
 from common import describe_machine
+from training_figures import (
+    SHARES,
+    caught,
+    curve,
+    describe_accelerator,
+    figures,
+    plain,
+    print_table,
+    proposals_of,
+    read_json,
+    read_lines,
+)
 from training_fleet import Fleet
+from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configured, say, starting
 
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.loop import Loop
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
+from kernel_smith.evolution.crew import proposers_of
 from kernel_smith.evolution.state import RunState
-from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.proposers.base import Proposer
 from kernel_smith.proposers.model.edits import has_edits
 from kernel_smith.records import (
     Budget,
-    Candidate,
-    Evaluation,
-    Event,
-    Interval,
     Options,
-    Proposal,
-    Remeasured,
-    Request,
-    RunConfig,
-    RunStarted,
     Sampling,
-    Stage,
-    StepDropped,
-    StepEvaluated,
-    StepProposed,
     Task,
 )
 from kernel_smith.store import Store
@@ -69,16 +64,13 @@ from kernel_smith.tasks import builtin_tasks
 from kernel_smith.trajectories.build import BuildSettings, build
 from kernel_smith.trajectories.examples import ExampleSettings
 from kernel_smith.trajectories.filters import PRESETS
-from kernel_smith.trajectories.gains import gain_over
 
 Purpose = Literal["sft", "rl"]
 
 STAGES = ("collect", "data", "sft", "rl", "compare", "report")
 ARMS = ("base", "sft", "rl", "mutator", "tuner")
 HELD_OUT = ("loss", "pooling", "quantisation", "softmax")
-BACKEND = "cpp"
 FINAL = Options(sampling=Sampling(target=0.01, unstable_above=0.2, max_seconds=2.0))
-SHARES = ("parsed", "repeated", "compiled", "correct", "faster", "cheating")
 
 _ENOUGH_ROWS = 50
 _NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
@@ -88,174 +80,6 @@ LADDERS: dict[Purpose, tuple[tuple[str, ...], ...]] = {
     "sft": (PRESETS["sft"], _NOT_STRICT),
     "rl": (PRESETS["rl"], _NOT_STRICT, _ANY_HONEST),
 }
-_RESAMPLES = 2000
-_BEGIN = time.monotonic()
-
-
-def say(what: str) -> None:
-    print(f"[{time.monotonic() - _BEGIN:6.1f} s] {what}", flush=True)
-
-
-class Key(NamedTuple):
-    """Which run of the experiment it is; kept in the run's own configuration."""
-
-    arm: str
-    task: str
-    seed: int
-
-
-class OutOfTime(Exception):
-    """The next call goes on."""
-
-
-# Runs
-
-
-class Counted:
-    """A proposer who may be asked for so many proposals and no more."""
-
-    def __init__(self, proposer: Proposer, left: int) -> None:
-        self.name = proposer.name
-        self.learn = proposer.learn
-        self.close = proposer.close
-        self._proposer = proposer
-        self._left = left
-        self._lock = threading.Lock()
-
-    def propose(self, request: Request) -> Proposal:
-        with self._lock:
-            if self._left <= 0:
-                raise NothingToPropose("all that may be asked for was asked for")
-            self._left -= 1
-        try:
-            return self._proposer.propose(request)
-        except NothingToPropose:
-            with self._lock:
-                self._left += 1
-            raise
-
-
-class BesideParent:
-    """Has each program of a run timed beside its parent, in the same rounds."""
-
-    def __init__(self, engine: Evaluator, state: RunState) -> None:
-        self._engine = engine
-        self._parents: dict[str, Candidate] = {}
-        for step in state.in_flight():
-            self._note(step.proposal, state)
-
-    def hear(self, event: Event, state: RunState) -> None:
-        if isinstance(event, StepProposed):
-            self._note(event.proposal, state)
-
-    def _note(self, proposal: Proposal, state: RunState) -> None:
-        if proposal.parents:
-            parent = state.evaluated[proposal.parents[0]].candidate
-            self._parents[proposal.candidate.content_hash] = parent
-
-    def submit(
-        self,
-        task: Task,
-        candidate: Candidate,
-        options: Options | None = None,
-        /,
-        *,
-        beside: Candidate | None = None,
-    ) -> Future[Evaluation]:
-        beside = beside or self._parents.get(candidate.content_hash)
-        return self._engine.submit(task, candidate, options, beside=beside)
-
-
-class Runs:
-    """Many runs at once, in one store; those that were stopped go on, all stop when time is up."""
-
-    def __init__(self, store: Store, deadline: float) -> None:
-        self.store = store
-        self._deadline = deadline
-        self._loops: list[Loop] = []
-        self._lock = threading.Lock()
-        self.known = {key: summary for summary in store.runs() if (key := _key(store, summary.id))}
-
-    def ended(self, key: Key) -> bool:
-        return key in self.known and self.known[key].state == "ended"
-
-    def do(self, work: Sequence[Callable[[], None]], at_once: int) -> None:
-        """Raises `OutOfTime` where some of the work is left."""
-        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._stop)
-        timer.start()
-        try:
-            with ThreadPoolExecutor(at_once) as threads:
-                futures = [threads.submit(self._in_time, each) for each in work]
-        finally:  # also where somebody pressed Ctrl-C
-            timer.cancel()
-            self._stop()
-        errors = [error for future in futures if (error := future.exception()) is not None]
-        for error in errors:
-            if not isinstance(error, OutOfTime):
-                say(f"a run failed: {error!r}")
-        if errors:
-            raise OutOfTime(f"{len(errors)} of {len(futures)} runs are left.")
-
-    def _in_time(self, work: Callable[[], None]) -> None:
-        if time.monotonic() >= self._deadline:
-            raise OutOfTime
-        work()
-
-    def _stop(self) -> None:
-        with self._lock:
-            for loop in self._loops:
-                loop.stopping = True
-
-    def evolve(
-        self,
-        key: Key,
-        task: Task,
-        config: RunConfig,
-        make_proposers: Callable[[RunState], dict[str, Proposer]],
-        engine: Evaluator,
-        *,
-        beside: bool,
-    ) -> RunState:
-        settings = config.settings | {"experiment": key._asdict()}
-        config = config.model_copy(update={"settings": settings, "seed": key.seed})
-        if key in self.known:
-            opened = Run.resume(self.store, self.known[key].id)
-        else:
-            opened = Run.start(self.store, task, config)
-        with opened as run:
-            proposers = make_proposers(run.state)
-            timed = BesideParent(engine, run.state)
-            audience = timed.hear if beside else lambda *_: None
-            loop = run.evolve(proposers, timed if beside else engine, audience)
-            with self._lock:
-                self._loops.append(loop)
-            self._in_time(lambda: None)
-            loop.run(first_programs(run.state), run.state.seconds)
-            if loop.stopping:
-                raise OutOfTime
-            return run.state
-
-
-def _key(store: Store, run: str) -> Key | None:
-    _, first = next(store.events(run))
-    assert isinstance(first, RunStarted)
-    noted = first.config.settings.get("experiment")
-    return Key(**noted) if noted else None
-
-
-def starting(task: Task) -> Candidate:
-    return Candidate(
-        backend=BACKEND, source=Path(task.starts[BACKEND]).read_text(), name="start.py"
-    )
-
-
-def configured(task: Task, proposers: Sequence[str], budget: Budget, *, seed: bool) -> RunConfig:
-    config = find_preset("embedded", BACKEND)
-    update = {"proposers": dict.fromkeys(proposers, 1.0), "budget": budget}
-    return begin_with(config.model_copy(update=update), task, [starting(task)], with_seed=seed)
-
-
-# Stages
 
 
 class Recipe:
@@ -265,7 +89,7 @@ class Recipe:
         self.chosen = chosen
         self.folder: Path = chosen.folder
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.deadline = _BEGIN + 60 * chosen.minutes
+        self.deadline = BEGIN + 60 * chosen.minutes
         suite = [task for task in builtin_tasks("cpu") if BACKEND in task.starts]
         unknown = set(chosen.held_out) - {task.family for task in suite}
         if unknown:
@@ -511,7 +335,7 @@ class Recipe:
         best = {key: gain for key, gain in best.items() if (key.task, key.seed) in complete}
         report = {
             "machine": describe_machine() | describe_accelerator(),
-            "settings": {name: _plain(value) for name, value in vars(self.chosen).items()},
+            "settings": {name: plain(value) for name, value in vars(self.chosen).items()},
             "training_tasks": [task.name for task in self.training],
             "held_out_tasks": [task.name for task in self.held_out],
             "seconds": read_json(self.folder / "seconds.json"),
@@ -557,155 +381,6 @@ def final_gain(state: RunState, task: Task, engine: Evaluator) -> float:
 
 def is_trained(folder: Path) -> bool:
     return bool(read_json(folder / "training.json").get("state") == "done")
-
-
-# Figures
-
-
-def proposals_of(store: Store, run: str) -> Iterator[dict[str, Any]]:
-    """What became of each proposal of a run, in the order in which that was known."""
-    proposed: dict[int, Proposal] = {}
-    known: dict[str, Evaluation] = {}
-    for _, event in store.events(run):
-        match event:
-            case StepProposed():
-                proposed[event.step] = event.proposal
-            case StepDropped():
-                again = event.why == "the program is known"
-                yield _outcome(None, None, parsed=again) | {"repeated": again, "why": event.why}
-            case StepEvaluated():
-                proposal = proposed[event.step]
-                known[event.evaluation.candidate_hash] = event.evaluation
-                if proposal.parents:
-                    parent = known[proposal.parents[0]]
-                    change = {"summary": proposal.summary}
-                    yield _outcome(event.evaluation, parent, parsed=True) | change
-            case Remeasured():
-                known[event.candidate] = event.evaluation
-
-
-def _outcome(
-    child: Evaluation | None, parent: Evaluation | None, *, parsed: bool
-) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(SHARES, False) | {"parsed": parsed, "gain": 0.0}
-    if child is None or parent is None:
-        return row
-    gain = gain_over(child, parent)
-    row["compiled"] = child.stage not in (Stage.SCREENED_OUT, Stage.COMPILE_ERROR)
-    row["correct"] = child.ok
-    row["cheating"] = child.stage is Stage.CHEATING
-    row["faster"] = gain is not None and gain.overall.low > 1
-    row["gain"] = gain.overall.value if gain is not None else 0.0
-    row["side_by_side"] = gain is not None and gain.side_by_side
-    return row | {"stage": child.stage.value, "reason": child.reason and child.reason.value}
-
-
-def figures(arm: str, rows: list[dict[str, Any]], best: dict[Key, float]) -> dict[str, Any]:
-    """Shares of all proposals; means over runs. Intervals are of 95%."""
-    own = [row for row in rows if row["arm"] == arm]
-    by_run: dict[tuple[str, int], list[float]] = {}
-    for row in own:
-        by_run.setdefault((row["task"], row["seed"]), []).append(row["gain"])
-    logs = [math.log(gain) for key, gain in best.items() if key.arm == arm]
-    speedup = resampled(logs, lambda drawn: math.exp(sum(drawn) / len(drawn)))
-    return {
-        "proposals": len(own),
-        "shares": {name: wilson(sum(row[name] for row in own), len(own)) for name in SHARES},
-        "gain_per_proposal": resampled(list(by_run.values()), _mean_of_all),
-        "best_over_start": speedup,
-        "runs": len(logs),
-        "faster_than_start": sum(log > 0 for log in logs),
-    }
-
-
-def _mean_of_all(runs: Sequence[list[float]]) -> float:
-    gains = [gain for run in runs for gain in run]
-    return sum(gains) / len(gains)
-
-
-def wilson(count: int, total: int, z: float = 1.96) -> dict[str, float] | None:
-    """A share with the interval that also holds near 0 and 1."""
-    if not total:
-        return None
-    share = count / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    spread = math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
-    half = z * spread / (1 + z * z / total)
-    return Interval(
-        value=share, low=max(0.0, middle - half), high=min(1.0, middle + half)
-    ).model_dump()
-
-
-def resampled(
-    items: Sequence[Any], figure: Callable[[Sequence[Any]], float]
-) -> dict[str, float] | None:
-    """A figure of all items, with the interval of the same figure of items drawn from them."""
-    if not items:
-        return None
-    chance = random.Random(0)
-    drawn = sorted(figure(chance.choices(items, k=len(items))) for _ in range(_RESAMPLES))
-    low, high = drawn[int(0.025 * _RESAMPLES)], drawn[int(0.975 * _RESAMPLES)]
-    return Interval(value=figure(items), low=low, high=high).model_dump()
-
-
-def curve(folder: Path, names: Sequence[str]) -> list[dict[str, float]]:
-    lines = read_lines(folder / "metrics.jsonl")
-    kept = [{name: line[name] for name in ("step", *names) if name in line} for line in lines]
-    return [line for line in kept if len(line) > 1]
-
-
-def caught(folder: Path) -> dict[str, Any]:
-    """What the judge caught while RL went on: how often, for what, and a few of them."""
-    lines = read_lines(folder / "caught.jsonl")
-    reasons: dict[str, int] = {}
-    for line in lines:
-        reasons[line["reason"]] = reasons.get(line["reason"], 0) + 1
-    answers = len(read_lines(folder / "rollouts.jsonl"))
-    return {"answers": answers, "caught": len(lines), "reasons": reasons, "examples": lines[-3:]}
-
-
-def describe_accelerator() -> dict[str, str]:
-    import torch
-    import transformers
-    import trl
-
-    gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none"
-    return {"gpu": gpu, "transformers": transformers.__version__, "trl": trl.__version__}
-
-
-def print_table(report: dict[str, Any]) -> None:
-    columns = ["proposer", "proposals", *SHARES, "gain per proposal", "best over start"]
-    print("| " + " | ".join(columns) + " |")
-    print("|" + "---|" * len(columns))
-    for arm, of_arm in report["arms"].items():
-        shares = [_shown(of_arm["shares"][name], 100, "%") for name in SHARES]
-        means = [_shown(of_arm[name], 1, "") for name in ("gain_per_proposal", "best_over_start")]
-        print("| " + " | ".join([arm, str(of_arm["proposals"]), *shares, *means]) + " |")
-    print(f"\n{report['runs_of_each']} runs of each. Seconds: {report['seconds']}.")
-    watch = report["caught"]
-    print(f"RL: {watch['caught']} of {watch['answers']} answers cheated: {watch['reasons']}.")
-
-
-def _shown(figure: dict[str, float] | None, scale: float, unit: str) -> str:
-    if figure is None:
-        return "-"
-    digits = 0 if unit else 2
-    value, low, high = (f"{scale * figure[name]:.{digits}f}" for name in ("value", "low", "high"))
-    return f"{value}{unit} [{low}, {high}]"
-
-
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, Path) else value
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """A crash may cut the last line."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def arguments() -> argparse.Namespace:

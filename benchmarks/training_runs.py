@@ -1,0 +1,195 @@
+"""Runs of the training experiment: each with one proposer, all at once, resumable."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel_smith.evaluation.engines.base import Evaluator
+from kernel_smith.evolution.crew import begin_with, first_programs
+from kernel_smith.evolution.loop import Loop
+from kernel_smith.evolution.presets import find_preset
+from kernel_smith.evolution.run import Run
+from kernel_smith.evolution.state import RunState
+from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.records import (
+    Budget,
+    Candidate,
+    Evaluation,
+    Event,
+    Options,
+    Proposal,
+    Request,
+    RunConfig,
+    RunStarted,
+    StepProposed,
+    Task,
+)
+from kernel_smith.store import Store
+
+BACKEND = "cpp"
+BEGIN = time.monotonic()
+
+
+def say(what: str) -> None:
+    print(f"[{time.monotonic() - BEGIN:6.1f} s] {what}", flush=True)
+
+
+class Key(NamedTuple):
+    """Which run of the experiment it is; kept in the run's own configuration."""
+
+    arm: str
+    task: str
+    seed: int
+
+
+class OutOfTime(Exception):
+    """The next call goes on."""
+
+
+class Counted:
+    """A proposer who may be asked for so many proposals and no more."""
+
+    def __init__(self, proposer: Proposer, left: int) -> None:
+        self.name = proposer.name
+        self.learn = proposer.learn
+        self.close = proposer.close
+        self._proposer = proposer
+        self._left = left
+        self._lock = threading.Lock()
+
+    def propose(self, request: Request) -> Proposal:
+        with self._lock:
+            if self._left <= 0:
+                raise NothingToPropose("all that may be asked for was asked for")
+            self._left -= 1
+        try:
+            return self._proposer.propose(request)
+        except NothingToPropose:
+            with self._lock:
+                self._left += 1
+            raise
+
+
+class BesideParent:
+    """Has each program of a run timed beside its parent, in the same rounds."""
+
+    def __init__(self, engine: Evaluator, state: RunState) -> None:
+        self._engine = engine
+        self._parents: dict[str, Candidate] = {}
+        for step in state.in_flight():
+            self._note(step.proposal, state)
+
+    def hear(self, event: Event, state: RunState) -> None:
+        if isinstance(event, StepProposed):
+            self._note(event.proposal, state)
+
+    def _note(self, proposal: Proposal, state: RunState) -> None:
+        if proposal.parents:
+            parent = state.evaluated[proposal.parents[0]].candidate
+            self._parents[proposal.candidate.content_hash] = parent
+
+    def submit(
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options | None = None,
+        /,
+        *,
+        beside: Candidate | None = None,
+    ) -> Future[Evaluation]:
+        beside = beside or self._parents.get(candidate.content_hash)
+        return self._engine.submit(task, candidate, options, beside=beside)
+
+
+class Runs:
+    """Many runs at once, in one store; those that were stopped go on, all stop when time is up."""
+
+    def __init__(self, store: Store, deadline: float) -> None:
+        self.store = store
+        self._deadline = deadline
+        self._loops: list[Loop] = []
+        self._lock = threading.Lock()
+        self.known = {key: summary for summary in store.runs() if (key := _key(store, summary.id))}
+
+    def ended(self, key: Key) -> bool:
+        return key in self.known and self.known[key].state == "ended"
+
+    def do(self, work: Sequence[Callable[[], None]], at_once: int) -> None:
+        """Raises `OutOfTime` where some of the work is left."""
+        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._stop)
+        timer.start()
+        try:
+            with ThreadPoolExecutor(at_once) as threads:
+                futures = [threads.submit(self._in_time, each) for each in work]
+        finally:  # also where somebody pressed Ctrl-C
+            timer.cancel()
+            self._stop()
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        for error in errors:
+            if not isinstance(error, OutOfTime):
+                say(f"a run failed: {error!r}")
+        if errors:
+            raise OutOfTime(f"{len(errors)} of {len(futures)} runs are left.")
+
+    def _in_time(self, work: Callable[[], None]) -> None:
+        if time.monotonic() >= self._deadline:
+            raise OutOfTime
+        work()
+
+    def _stop(self) -> None:
+        with self._lock:
+            for loop in self._loops:
+                loop.stopping = True
+
+    def evolve(
+        self,
+        key: Key,
+        task: Task,
+        config: RunConfig,
+        make_proposers: Callable[[RunState], dict[str, Proposer]],
+        engine: Evaluator,
+        *,
+        beside: bool,
+    ) -> RunState:
+        settings = config.settings | {"experiment": key._asdict()}
+        config = config.model_copy(update={"settings": settings, "seed": key.seed})
+        if key in self.known:
+            opened = Run.resume(self.store, self.known[key].id)
+        else:
+            opened = Run.start(self.store, task, config)
+        with opened as run:
+            proposers = make_proposers(run.state)
+            timed = BesideParent(engine, run.state)
+            audience = timed.hear if beside else lambda *_: None
+            loop = run.evolve(proposers, timed if beside else engine, audience)
+            with self._lock:
+                self._loops.append(loop)
+            self._in_time(lambda: None)
+            loop.run(first_programs(run.state), run.state.seconds)
+            if loop.stopping:
+                raise OutOfTime
+            return run.state
+
+
+def _key(store: Store, run: str) -> Key | None:
+    _, first = next(store.events(run))
+    assert isinstance(first, RunStarted)
+    noted = first.config.settings.get("experiment")
+    return Key(**noted) if noted else None
+
+
+def starting(task: Task) -> Candidate:
+    return Candidate(
+        backend=BACKEND, source=Path(task.starts[BACKEND]).read_text(), name="start.py"
+    )
+
+
+def configured(task: Task, proposers: Sequence[str], budget: Budget, *, seed: bool) -> RunConfig:
+    config = find_preset("embedded", BACKEND)
+    update = {"proposers": dict.fromkeys(proposers, 1.0), "budget": budget}
+    return begin_with(config.model_copy(update=update), task, [starting(task)], with_seed=seed)
