@@ -285,3 +285,11 @@ def test_a_training_whose_engine_goes_away_keeps_its_steps_and_goes_on_later(
     assert trained.steps == 2
     assert any("checkpoint-1" in line for line in said)
     assert engine.left == 98  # the first step was not done again
+
+
+def test_fewer_questions_than_a_step_takes_are_refused(
+    tiny_model: Path, write_rows: WriteRows, rl_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    settings = rl_settings(write_rows("rl", rl_rows), tiny_model, tmp_path / "out", entries=5)
+    with pytest.raises(BadInput, match="4 questions are too few: a step takes 5"):
+        train_rl(settings, TrivialEngine(speed), lambda what: None)

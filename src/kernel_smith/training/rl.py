@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.records import Options, Sampling
 from kernel_smith.training.answers import question_of
@@ -24,6 +25,7 @@ from kernel_smith.training.running import (
     Trained,
     chat_tokens,
     common_arguments,
+    processes,
     short_enough,
     train,
 )
@@ -55,6 +57,7 @@ def train_rl(
     rows = short_enough(
         rows, lambda row: chat_tokens(tokenizer, row["prompt"], question=True), limit, report
     )
+    _need_a_step(len(rows), settings.entries * processes())
     report(
         f"{len(rows)} questions, {settings.steps} steps of {settings.entries} questions with "
         f"{settings.samples} answers each"
@@ -70,6 +73,15 @@ def train_rl(
     )
     trainer = _trainer(settings, tokenizer, rows, environment, journal, report)
     return train(trainer, tokenizer, settings, folder, checkpoint, again=again)
+
+
+def _need_a_step(questions: int, needed: int) -> None:
+    """The trainer leaves out what is not enough for a step, and would be done at once."""
+    if questions < needed:
+        raise BadInput(
+            f"{questions} questions are too few: a step takes {needed}",
+            hint=f"lower `entries` to {questions} or less, or build more data",
+        )
 
 
 def evaluation_options(settings: RlSettings) -> Options:

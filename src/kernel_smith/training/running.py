@@ -86,6 +86,11 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def processes() -> int:
+    """That train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def train(
     trainer: Any,
     tokenizer: Any,
