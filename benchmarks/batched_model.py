@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from kernel_smith.closing import Closing
 from kernel_smith.errors import InternalError
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.failures import NoProgram
@@ -134,7 +134,7 @@ class _Question:
     answer: Future[Answer] = field(default_factory=Future)
 
 
-class BatchedModel:
+class BatchedModel(Closing):
     """`ask` may be called from many threads. Loading goes on while this returns."""
 
     def __init__(
@@ -162,17 +162,6 @@ class BatchedModel:
         self._thread.join()
         self._model.close()
         self._process.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:

@@ -6,11 +6,11 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pydantic import ValidationError
 
+from kernel_smith.closing import Closing
 from kernel_smith.trajectories.mine.closure import Extract
 from kernel_smith.trajectories.mine.plan import Plan
 from kernel_smith.trajectories.mine.refusal import Refused
@@ -18,7 +18,7 @@ from kernel_smith.trajectories.mine.refusal import Refused
 _INSIDE = "kernel_smith.trajectories.mine.inside"
 
 
-class Prober:
+class Prober(Closing):
     """`with Prober(seconds) as prober: prober.find_plan(extract)`. One question at a time."""
 
     def __init__(self, seconds: int) -> None:
@@ -64,17 +64,6 @@ class Prober:
             process.kill()
             with process:
                 pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _plan(answer: dict[str, Any]) -> Plan:
