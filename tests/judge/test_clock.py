@@ -140,10 +140,24 @@ def test_measuring_stops_as_soon_as_the_interval_is_tight() -> None:
     steady, _ = run_clock(Pretender("candidate", 1e-4), Pretender("eager", 3e-4), max_rounds=200)
     assert steady.rounds == 10
     noisy, _ = run_clock(
-        Pretender("candidate", 1e-4, 0.05), Pretender("eager", 3e-4, 0.05), max_rounds=2000
+        Pretender("candidate", 1e-4, 0.05), Pretender("eager", 1e-4, 0.05), max_rounds=2000
     )
     assert 10 < noisy.rounds < 2000
     assert noisy.log_ratio("eager", "candidate").interval().half_width <= 0.01
+
+
+def test_a_large_difference_is_measured_less_finely_yet_never_to_instability() -> None:
+    def against(seconds: float, **changes: Any) -> Measurement:
+        candidate, eager = Pretender("candidate", 1e-4, 0.08), Pretender("eager", seconds, 0.08)
+        return run_clock(candidate, eager, max_rounds=2000, **changes)[0]
+
+    equals, threefold, extreme = against(1e-4), against(3e-4), against(1.0)
+    assert extreme.rounds <= threefold.rounds < equals.rounds
+    width = threefold.log_ratio("eager", "candidate").interval().half_width
+    assert 0.01 < width <= 0.02 * math.log(3.2)
+    assert extreme.log_ratio("eager", "candidate").interval().half_width <= 0.025
+    exact = against(3e-4, unstable_above=0.01)  # half of it is less than the target
+    assert exact.log_ratio("eager", "candidate").interval().half_width <= 0.01
 
 
 def test_measuring_stops_when_rounds_or_time_are_spent() -> None:

@@ -97,7 +97,7 @@ def test_where_mixtures_run_out_sets_are_drawn(
     make_device_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four sets and one shift: twelve mixtures are all that there are."""
-    monkeypatch.setattr(Mixer, "choose_shift", staticmethod(lambda: 0))
+    monkeypatch.setattr(Mixer, "choose_shift", staticmethod(lambda dice: 0))
     stock = make_device_stock(source("[torch.randn(4, 8)]"), pool=4)
     sets = [inputs.tensors[0].flatten().tolist() for inputs in islice(stock.timing_sets(), 40)]
     pooled = {value for x in sets[:4] for value in x}

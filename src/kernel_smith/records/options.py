@@ -13,10 +13,13 @@ Baseline = Literal["eager", "compile", "max-autotune", "graph"]
 
 
 class Sampling(Record):
-    """How long to measure. Sampling stops early once the interval is as tight as `target`."""
+    """How long to measure. Sampling stops early once the interval is as tight as `target`,
+    or as 2% of the difference that it shows (in logarithms: 1.4% for twice as fast)."""
 
     target: float = Field(
-        default=0.01, gt=0, description="half-width, from sampling alone, to stop at"
+        default=0.01,
+        gt=0,
+        description="half-width, from sampling alone, to stop at; wider for large differences",
     )
     unstable_above: float = Field(
         default=0.05, gt=0, description="half-width beyond which the result is called unstable"

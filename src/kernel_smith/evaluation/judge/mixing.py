@@ -16,8 +16,6 @@ _SHIFTS = 4096
 _FEWEST_ELEMENTS = 24  # of fewer there are too few mixtures
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
-_system_random = random.SystemRandom()
-
 
 class Mixer:
     """Mixes sets that have the shapes of the one it was made for."""
@@ -31,9 +29,9 @@ class Mixer:
         return any(mask is not None for mask in self.masks)
 
     @staticmethod
-    def choose_shift() -> int:
+    def choose_shift(dice: random.Random) -> int:
         """Which of the many mixtures of two sets to make."""
-        return _system_random.randrange(_SHIFTS)
+        return dice.randrange(_SHIFTS)
 
     def mix(self, left: InputSet, right: InputSet, shift: int) -> InputSet:
         tensors = [

@@ -119,13 +119,14 @@ class Stock:
         for index in order:
             self._seen.add(index)
             yield self._pool[index]
+        dice = random.Random(secret_seed())  # to ask the system each time would take milliseconds
         served: set[tuple[int, int, int]] = set()
         blocks = BlockMixer(self._mixer, self._pool) if self._mixes_in_blocks() else None
         while True:
             if not self.mixes:
                 yield self._draw()
                 continue
-            fresh = self._new_mixtures(served)
+            fresh = self._new_mixtures(dice, served)
             served.update(fresh)
             if not fresh:
                 yield self._draw()
@@ -135,14 +136,16 @@ class Stock:
                 for left, right, shift in fresh:
                     yield self._mixer.mix(self._pool[left], self._pool[right], shift)
 
-    def _new_mixtures(self, served: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    def _new_mixtures(
+        self, dice: random.Random, served: set[tuple[int, int, int]]
+    ) -> list[tuple[int, int, int]]:
         """Pairs of sets with a shift that this candidate has not seen; none if luck fails."""
         size = sum(t.nbytes for t in self.author.inputs.tensors) or 1
         most = max(1, min(_BLOCK_SETS, _BLOCK_BYTES // size)) if self._kind == "cuda" else 1
         drawn = set()
         for _ in range(most):
-            left, right = _system_random.sample(range(len(self._pool)), 2)
-            drawn.add((left, right, self._mixer.choose_shift()))
+            left, right = dice.sample(range(len(self._pool)), 2)
+            drawn.add((left, right, self._mixer.choose_shift(dice)))
         return [mixture for mixture in drawn if mixture not in served]
 
     def _mixes_in_blocks(self) -> bool:
@@ -229,7 +232,7 @@ class Stock:
         return True
 
     def _stays_in_domain(self, left: InputSet, right: InputSet) -> bool:
-        mixed = self._mixer.mix(left, right, self._mixer.choose_shift())
+        mixed = self._mixer.mix(left, right, self._mixer.choose_shift(_system_random))
         try:
             answers = self.reference.call(self.workload, mixed).tensors
         except Exception:

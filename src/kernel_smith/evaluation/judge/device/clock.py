@@ -47,7 +47,7 @@ _MOST_PLAIN_CALLS = 24
 _FEWEST_PLAIN_CALLS = 2
 _PLAIN_SECONDS = 5e-3  # per batch
 _PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
-_WARM_UP_ROUNDS = 2
+_WARM_UP_ROUNDS = {"replay": 2, "plain": 1}  # a first plain round has been taken by then
 _EMPTY_BATCHES = 7
 _SURPRISES = 0.2  # per round
 _SIGMAS = 3.0
@@ -179,9 +179,10 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     asking = cost_of_asking(eager, contest.bench.quiet)
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
-    for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
+    warm_up = _WARM_UP_ROUNDS[way]
+    for turn in range(warm_up + sampling.max_rounds):
         batches = contest.round(way, most)
-        if turn < _WARM_UP_ROUNDS:
+        if turn < warm_up:
             continue
         for name, batch in batches.items():
             samples[name].add(batch, asking.usual)
