@@ -1,6 +1,7 @@
 """Judge a mixed set of GPU candidates on this GPU: how they end, and how many a minute.
 
     python benchmarks/gpu_candidates.py --lanes 4 --json results.jsonl
+    python benchmarks/gpu_candidates.py --lanes 4 --single --json results.jsonl
     python benchmarks/gpu_candidates.py --backend cuda --json results.jsonl
 
 The set is that of the tests for the backend: honest kernels of many kinds over tens of tasks, and
@@ -8,12 +9,16 @@ cheats, crashes, hangs and memory hogs, which are judged without the static scre
 written when its candidate is done, so a run that is cut short keeps what it has. The last line sums
 up: also how an honest candidate fared before all others (which warms the lanes) and after them, and
 how much of the device's memory was free before the judges started and when they were gone.
+
+Our tasks have three or four workloads, where other suites have problems of a single size. To
+compare speeds of judging with theirs, `--single` leaves each task its largest workload only.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +30,16 @@ import torch
 
 from kernel_smith.evaluation.engines import LocalPool
 from kernel_smith.evaluation.judge.device.describe import describe_device
-from kernel_smith.records import Candidate, Evaluation, Limits, Options, Sampling, Stage, Task
+from kernel_smith.records import (
+    Candidate,
+    Evaluation,
+    Limits,
+    Options,
+    Sampling,
+    Stage,
+    Task,
+    Workload,
+)
 from kernel_smith.tasks import builtin_tasks, read_task
 
 FOLDER = Path(__file__).parent.parent / "tests" / "gpu"
@@ -53,6 +67,14 @@ def entries(backend: str) -> Iterator[Entry]:
     for path in sorted((CANDIDATES[backend] / "honest").glob("*.py")):
         task = tasks[path.stem.partition("__")[0]]
         yield Entry(path.stem, task, path, ("ok/faster", "ok/slower", "ok/same"))
+
+
+def with_largest_workload(entry: Entry) -> Entry:
+    def size(workload: Workload) -> int:
+        return math.prod(n for n in workload.params.values() if isinstance(n, int))
+
+    largest = max(entry.task.workloads, key=size)
+    return entry._replace(task=entry.task.model_copy(update={"workloads": (largest,)}))
 
 
 def end_of(evaluation: Evaluation) -> str:
@@ -101,12 +123,15 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=4)
     parser.add_argument("--every", type=int, default=1, help="only every n-th candidate")
     parser.add_argument("--only", default="", help="only candidates whose name holds this")
+    parser.add_argument("--single", action="store_true", help="one workload per task")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--profile", action="store_true", help="list the kernels, too")
     parser.add_argument("--json", type=Path, default=Path("gpu_candidates.jsonl"))
     chosen = parser.parse_args()
     wanted = [entry for entry in entries(chosen.backend) if chosen.only in entry.name]
     wanted = wanted[:: chosen.every]
+    if chosen.single:
+        wanted = [with_largest_workload(entry) for entry in wanted]
     options = Options(
         seeds=2, screen=False, sampling=SAMPLING, limits=LIMITS, profile=chosen.profile
     )
@@ -144,6 +169,7 @@ def main() -> None:
         summary = {
             "backend": chosen.backend,
             "lanes": chosen.lanes,
+            "single": chosen.single,
             "evaluations": len(rows),
             "as_expected": sum(row["expected"] for row in rows),
             "seconds": round(total, 1),

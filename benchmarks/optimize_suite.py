@@ -25,7 +25,7 @@ from typing import Any
 from common import describe_machine
 
 from kernel_smith.errors import UserError
-from kernel_smith.evaluation.engines import LocalEngine, LocalPool
+from kernel_smith.evaluation.engines import LocalPool
 from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
@@ -38,7 +38,10 @@ FINAL = Options(baselines=("eager", "compile"), sampling=Sampling(unstable_above
 FINAL_ON_GPU = FINAL.model_copy(update={"baselines": ("eager", "compile", "max-autotune")})
 
 
-def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store) -> dict[str, Any]:
+def optimize(
+    task: Task, chosen: argparse.Namespace, store: Store, engine: LocalPool
+) -> dict[str, Any]:
+    backend = chosen.backend
     config = find_preset("embedded", backend)
     weights = {name: 1.0 for name in config.proposers if name in chosen.only}
     config = config.model_copy(
@@ -56,11 +59,7 @@ def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store)
     ]
     config = begin_with(config, task, starts, with_seed="seed" in chosen.only)
     begin = time.monotonic()
-    with (
-        Run.start(store, task, config) as run,
-        LocalPool(chosen.lanes) as engine,
-        proposers_of(config) as proposers,
-    ):
+    with Run.start(store, task, config) as run, proposers_of(config) as proposers:
         why = run.evolve(proposers, engine, lambda *_: None).run(first_programs(run.state))
         state = run.state
     spent = time.monotonic() - begin
@@ -74,9 +73,8 @@ def optimize(task: Task, backend: str, chosen: argparse.Namespace, store: Store)
         step for step in state.steps.values() if step.proposal.candidate == state.best.candidate
     )
     row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
-    with LocalEngine() as judge:
-        options = FINAL if backend == "cpp" else FINAL_ON_GPU
-        final = judge.evaluate(task, state.best.candidate, options)
+    options = FINAL if backend == "cpp" else FINAL_ON_GPU
+    final = engine.submit(task, state.best.candidate, options).result()
     if final.timing is not None:
         row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
     if chosen.keep is not None:
@@ -135,13 +133,17 @@ def main() -> None:
     deadline = time.monotonic() + 60 * chosen.minutes
     suite = SUITES.get(chosen.backend, "maca")
     folder = tempfile.TemporaryDirectory()
-    with folder as name, Store.open(Path(name) / "runs.sqlite", create=True) as store:
+    with (
+        folder as name,
+        Store.open(Path(name) / "runs.sqlite", create=True) as store,
+        LocalPool(chosen.lanes) as engine,
+    ):
         for task in builtin_tasks(suite):
             wanted = chosen.task is None or task.name in chosen.task
             if not wanted or task.name in report["tasks"] or time.monotonic() > deadline:
                 continue
             try:
-                row = optimize(task, chosen.backend, chosen, store)
+                row = optimize(task, chosen, store, engine)
             except UserError as error:
                 row = {"task": task.name, "refused": error.what}
             report["tasks"][task.name] = row

@@ -2,8 +2,9 @@
 
 Each task of a suite becomes a seed; the seed is loaded from its text alone, compared with the
 reference on every workload, and timed against torch.compile in turns on the same inputs (on a GPU
-by events around graph replays, elsewhere by wall time). Several processes make all seeds first;
-then this one alone compares and times them. A ratio above 1 means that the seed is faster.
+by events around graph replays, elsewhere by wall time). Several processes make all seeds first,
+which also fills torch.compile's caches; then they compare them, and whoever times has the device
+alone. A ratio above 1 means that the seed is faster.
 
     python benchmarks/seeds.py --json results.json [--device cuda] [--workers 6] [--minutes 5]
 
@@ -13,6 +14,7 @@ Run it again to continue: what the results hold already is not done twice.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import math
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -32,6 +34,7 @@ import torch
 from common import describe_machine
 
 from kernel_smith.errors import UserError
+from kernel_smith.evaluation.judge.device.turns import FairLock
 from kernel_smith.proposers.seed.inside.build import build_seed
 from kernel_smith.proposers.seed.inside.check import difference
 from kernel_smith.proposers.seed.inside.task_module import load_task
@@ -40,12 +43,12 @@ from kernel_smith.tasks import builtin_tasks
 
 ROUNDS = 9
 ROUND_SECONDS = 0.004
+NOISE = 0.03
 
 
 def make(task: Task, device: str) -> dict[str, Any]:
     """One task's seed, or why there is none. Runs in a worker; must never raise."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # the compiler warns about its own affairs
+    settle(device)
     began = time.perf_counter()
     row: dict[str, Any] = {"task": task.name}
     try:
@@ -62,6 +65,13 @@ def make(task: Task, device: str) -> dict[str, Any]:
         torch.cuda.empty_cache()
     torch._dynamo.reset()
     return row | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def settle(device: str) -> None:
+    """In a worker. On a CPU both sides use all cores; beside a GPU they would be in the way."""
+    if device == "cuda":
+        torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # the compiler warns about its own affairs
 
 
 def warm_compiler(task: Task, device: str) -> None:
@@ -93,20 +103,31 @@ def try_workload(model_new: Any, task: Task, workload: Workload, device: str) ->
         seed = model_new(*author.init_inputs(workload))
         seed.load_state_dict(reference.state_dict())
         inputs = author.make_inputs(workload)
-        problem = difference(seed(*inputs), reference(*inputs))
-        if problem:
-            return {"mismatch": problem}
-        torch._dynamo.reset()
-        compiled = torch.compile(reference)
-        times = compare_times(lambda: compiled(*inputs), lambda: seed(*inputs), device)
+        with using(device, alone=False):
+            problem = difference(seed(*inputs), reference(*inputs))
+            if problem:
+                return {"mismatch": problem}
+            torch._dynamo.reset()
+            compiled = torch.compile(reference)
+            one = prepare(lambda: compiled(*inputs), device)
+            other = prepare(lambda: seed(*inputs), device)
+        with using(device, alone=True):
+            pairs = [(one(), other()) for _ in range(ROUNDS)]
+    times = [statistics.median(side) for side in zip(*pairs, strict=True)]
     return {"compile_us": times[0], "seed_us": times[1], "ratio": times[0] / times[1]}
 
 
-def compare_times(first: Any, second: Any, device: str) -> tuple[float, float]:
-    """Microseconds per call of each; the two take turns."""
-    one, other = (prepare(call, device) for call in (first, second))
-    pairs = [(one(), other()) for _ in range(ROUNDS)]
-    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+@contextlib.contextmanager
+def using(device: str, *, alone: bool) -> Iterator[None]:
+    """Others compile and warm up together, and wait while one of them is timed."""
+    lock = FairLock(f"kernel-smith-seeds-{device}")
+    lock.acquire(shared=not alone)
+    try:
+        yield
+    finally:
+        if device == "cuda":
+            torch.cuda.synchronize()
+        lock.release()
 
 
 def prepare(call: Any, device: str) -> Any:
@@ -157,23 +178,24 @@ def between_events(replay: Any, count: int) -> float:
     return begin.elapsed_time(end) * 1e3 / count
 
 
-def judge_row(row: dict[str, Any], task: Task, device: str, folder: Path) -> None:
-    """Add the comparison and the times of every workload to a row."""
-    if "source" not in row:
-        return
+def judge(row: dict[str, Any], task: Task, device: str) -> dict[str, Any]:
+    """The row with the comparison and the times of every workload. Runs in a worker."""
+    settle(device)
     row["workloads"] = {}
     try:
-        model_new = load_seed(row["source"], folder, task.name)
-        for workload in task.workloads:
-            row["workloads"][workload.name] = try_workload(model_new, task, workload, device)
-            if device == "cuda":
-                torch.cuda.empty_cache()
-    except Exception as error:
+        with tempfile.TemporaryDirectory() as folder:
+            model_new = load_seed(row["source"], Path(folder), task.name)
+            for workload in task.workloads:
+                row["workloads"][workload.name] = try_workload(model_new, task, workload, device)
+                if device == "cuda":
+                    torch.cuda.empty_cache()
+    except BaseException as error:
         row["failed"] = f"{type(error).__name__}: {error}"[:500]
     results = row["workloads"].values()
     ratios = [one["ratio"] for one in results if "ratio" in one]
     if ratios and len(ratios) == len(task.workloads):
         row["ratio"] = math.exp(statistics.fmean(map(math.log, ratios)))
+    return row
 
 
 def verdict(row: dict[str, Any]) -> str:
@@ -194,6 +216,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "tasks": len(rows),
         "converted": len(ratios),
+        "as_fast_as_torch_compile": sum(ratio >= 1 - NOISE for ratio in ratios),
         "refused": sum("refused" in row for row in rows),
         "geometric_mean_ratio": mean,
     }
@@ -210,23 +233,26 @@ def save(path: Path, rows: list[dict[str, Any]], device: str) -> None:
     partial.replace(path)
 
 
-def make_all(tasks: list[Task], device: str, workers: int, deadline: float) -> Iterator[Any]:
-    """Rows as they are made. A worker that dies takes the others along: they are tried alone."""
-    left = {task.name: task for task in tasks}
-    for row in make_some(tasks, device, workers, deadline):
+Job = tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]
+
+
+def rows_of(jobs: dict[str, Job], workers: int, deadline: float) -> Iterator[dict[str, Any]]:
+    """Rows as they are ready. A worker that dies takes the others along: they are tried alone."""
+    left = dict(jobs)
+    for row in rows_of_pool(jobs, workers, deadline):
         del left[row["task"]]
         yield row
-    for task in left.values():
+    for name, job in left.items():
         if time.monotonic() > deadline:
             return
-        rows = list(make_some([task], device, 1, deadline))
-        yield from rows or [{"task": task.name, "failed": "the process that made it died"}]
+        rows = list(rows_of_pool({name: job}, 1, deadline))
+        yield from rows or [{"task": name, "failed": "its process died"}]
 
 
-def make_some(tasks: list[Task], device: str, workers: int, deadline: float) -> Iterator[Any]:
+def rows_of_pool(jobs: dict[str, Job], workers: int, deadline: float) -> Iterator[dict[str, Any]]:
     # Forking would copy a process that may have used the GPU.
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    futures = [pool.submit(make, task, device) for task in tasks]
+    futures = [pool.submit(work, *given) for work, given in jobs.values()]
     try:
         for future in as_completed(futures, timeout=max(0.0, deadline - time.monotonic())):
             yield future.result()
@@ -252,25 +278,31 @@ def main() -> None:
     if device == "cuda" and not torch.cuda.is_available():
         sys.exit("error: no GPU here\nhint: run the CPU suite with --device cpu")
     deadline = time.monotonic() + 60 * chosen.minutes
-    rows = json.loads(chosen.json.read_text())["rows"] if chosen.json.exists() else []
-    done = {row["task"] for row in rows}
+    known = json.loads(chosen.json.read_text())["rows"] if chosen.json.exists() else []
+    rows = {row["task"]: row for row in known}
     tasks = {task.name: task for task in builtin_tasks("gpu" if device == "cuda" else "cpu")}
-    wanted = [t for n, t in tasks.items() if n not in done and n in (chosen.task or tasks)]
-    for row in make_all(wanted, device, chosen.workers, deadline):
-        rows.append(row)
+    wanted = set(chosen.task or tasks) | set(rows)
+    to_make: dict[str, Job] = {
+        n: (make, (tasks[n], device)) for n in tasks if n in wanted - set(rows)
+    }
+    for row in rows_of(to_make, chosen.workers, deadline):
+        rows[row["task"]] = row
         outcome = "made" if "source" in row else verdict(row)
         print(f"{row['task']:32} {outcome} in {row.get('seconds')} s", flush=True)
-        save(chosen.json, rows, device)
-    with tempfile.TemporaryDirectory() as folder:
-        for row in rows:
-            if "source" in row and "workloads" not in row and time.monotonic() < deadline:
-                judge_row(row, tasks[row["task"]], device, Path(folder))
-                print(f"{row['task']:32} {verdict(row)}", flush=True)
-                save(chosen.json, rows, device)
-    finished = [row for row in rows if "source" not in row or "workloads" in row]
-    if len(finished) < len(done | {task.name for task in wanted}):
+        save(chosen.json, list(rows.values()), device)
+    to_judge: dict[str, Job] = {
+        name: (judge, (row, tasks[name], device))
+        for name, row in rows.items()
+        if "source" in row and "workloads" not in row
+    }
+    for row in rows_of(to_judge, chosen.workers, deadline):
+        rows[row["task"]] |= row
+        print(f"{row['task']:32} {verdict(row)}", flush=True)
+        save(chosen.json, list(rows.values()), device)
+    finished = [row for row in rows.values() if "source" not in row or "workloads" in row]
+    if len(finished) < len(wanted):
         print("out of time; run the same command again for the rest", flush=True)
-    print(json.dumps(summary(rows), indent=2), flush=True)
+    print(json.dumps(summary(list(rows.values())), indent=2), flush=True)
 
 
 if __name__ == "__main__":

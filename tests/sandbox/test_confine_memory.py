@@ -50,18 +50,20 @@ def child(action):
             os.close(descriptor)
 
 
-def shared_memory(size):
-    memory = mmap.mmap(-1, size)
-    for _ in range(size // MIB):
+def filled(memory):
+    """Piece by piece: what the writing itself needs may stay with the process."""
+    for _ in range(len(memory) // MIB):
         memory.write(b"x" * MIB)
     return memory
 
 
+def shared_memory(size):
+    return filled(mmap.mmap(-1, size))
+
+
 def private_memory(size):
     """Mapped, not allocated: the heap may have free pages that this process already counts."""
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.write(b"x" * size)
-    return memory
+    return filled(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def private_memory_made_read_only(size):

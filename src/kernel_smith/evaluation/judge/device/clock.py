@@ -46,7 +46,7 @@ _CALLS_TO_LEARN_FROM = 8
 _MOST_PLAIN_CALLS = 24
 _FEWEST_PLAIN_CALLS = 2
 _PLAIN_SECONDS = 5e-3  # per batch
-_PLAIN = Sampling(min_rounds=4, max_rounds=4, max_seconds=0.5)
+_PLAIN = Sampling(min_rounds=2, max_rounds=4, max_seconds=0.25)  # fewer where calls are long
 _WARM_UP_ROUNDS = {"replay": 2, "plain": 1}  # a first plain round has been taken by then
 _EMPTY_BATCHES = 7
 _SURPRISES = 0.2  # per round
