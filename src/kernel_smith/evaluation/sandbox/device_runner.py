@@ -26,6 +26,7 @@ from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
 _SHARE_OF_MEMORY = 0.4  # of the device, which others use as well
+_STREAM_OF_THREAD = 2  # `cudaStreamPerThread`
 
 
 class DeviceRunner(Runner):
@@ -107,8 +108,11 @@ class DeviceRunner(Runner):
         self._forget_results()
         graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
         stream = torch.cuda.current_stream()
+        # Unlike PyTorch's own streams it is ordered with the default one: what a candidate launches
+        # there ends the capture with an error, instead of being left out of it silently.
+        ordered = torch.cuda.ExternalStream(_STREAM_OF_THREAD)
         try:
-            with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
+            with torch.no_grad(), torch.cuda.graph(graph, pool=pool, stream=ordered):
                 for arguments in self._arguments:
                     self._results.append(self._model(*arguments))
         except Exception as error:
