@@ -31,5 +31,5 @@ def test_what_another_program_did_for_a_moment_is_nobodys_fault() -> None:
 
 
 def test_who_is_busy_each_time_is_told_the_least_of_the_times() -> None:
-    with pytest.raises(Rejected, match="still takes 70.0 us of the device's time, of 100.0 us"):
+    with pytest.raises(Rejected, match=r"still takes 70\.0 us of the device's time, of 100\.0 us"):
         check([90e-6, 80e-6, 70e-6, 75e-6, 95e-6], 100e-6)

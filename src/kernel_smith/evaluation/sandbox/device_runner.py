@@ -110,7 +110,7 @@ class DeviceRunner(Runner):
         stream = torch.cuda.current_stream()
         # Unlike PyTorch's own streams it is ordered with the default one: what a candidate launches
         # there ends the capture with an error, instead of being left out of it silently.
-        ordered = torch.cuda.ExternalStream(_STREAM_OF_THREAD)
+        ordered = cast(Any, torch.cuda).ExternalStream(_STREAM_OF_THREAD)
         try:
             with torch.no_grad(), torch.cuda.graph(graph, pool=pool, stream=ordered):
                 for arguments in self._arguments:
