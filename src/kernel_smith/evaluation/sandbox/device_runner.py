@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
+from kernel_smith.evaluation.sandbox.inductor_tools import announce_compiling
 from kernel_smith.evaluation.sandbox.kernel_events import kernel_events
 from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
 from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner
@@ -75,6 +76,8 @@ class DeviceRunner(Runner):
         torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
         if request["confined"]:
             ask_for_compilers(self._ask_for_object, self._tell)
+        if request.get("compiled"):
+            announce_compiling(self._tell)
         if request["disarmed"]:
             disarm_kernels()
         return super()._load(request, fds)
@@ -170,12 +173,16 @@ class DeviceRunner(Runner):
     def _call_and_copy(self, request: dict[str, Any]) -> dict[str, Any]:
         """One call, and its result as a kernel finds it that follows on the current stream.
 
-        The copy is not to come late, so its memory is there before.
+        The copy is not to come late, so its memory is there before. And the memory of a first
+        result, which the second one is likely to get, is not to hold the right values already.
         """
         assert self._memory is not None and self._model is not None
         with self._memory.in_use(), torch.no_grad():
-            copied = tree_map_only(torch.Tensor, torch.zeros_like, self._model(*self._arguments[0]))
+            first = self._model(*self._arguments[0])
+            copied = tree_map_only(torch.Tensor, torch.zeros_like, first)
             copies = tree_leaves(copied)
+            tree_map_only(torch.Tensor, _spoil, first)
+            del first
             torch.cuda.synchronize()
             result = self._model(*self._arguments[0])
             leaves = [result] if copied is copies[0] else tree_leaves(result)
@@ -226,3 +233,10 @@ class DeviceRunner(Runner):
                 model(*arguments)
             torch.cuda.synchronize()
         return {"kernels": kernel_events(profiler)}
+
+
+def _spoil(result: torch.Tensor) -> None:
+    if result.is_floating_point():
+        result.fill_(torch.nan)
+    else:
+        result.bitwise_not_()

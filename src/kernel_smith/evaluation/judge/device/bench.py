@@ -30,6 +30,7 @@ class DeviceBench(Bench):
         self.quiet = quiet
         self._foundry = Foundry(nursery, place, Limits(), presence.turns())
         self._work: dict[str, Work] = {}
+        self._standings = Standings(task, describe_device())
         # Needed soon: its context comes to be while the sets are drawn.
         self._successor = self._launch_baseline(EAGER)
 
@@ -54,21 +55,25 @@ class DeviceBench(Bench):
         assert isinstance(participant, DeviceParticipant)
         return participant
 
-    def standing(self, workload: Workload, name: Baseline, sampling: Sampling) -> Standing:
-        """How a baseline compares with eager: from the cache, or timed now."""
-        standings = Standings(self.task, describe_device())
-        known = standings.get(workload, name)
-        if known is None:
+    def compile(self, workload: Workload, name: Baseline) -> None:
+        """Have a baseline ready to be timed, unless its standing is known."""
+        if self._standings.get(workload, name) is None:
             participant = self._baseline(name)
-            assert isinstance(participant, DeviceParticipant)
             self.enter(participant, workload, 1)
             participant.bind([self.prepare(workload).stock.author.inputs])
             participant.run()
+
+    def standing(self, workload: Workload, name: Baseline, sampling: Sampling) -> Standing:
+        """How a baseline compares with eager: from the cache, or timed now."""
+        known = self._standings.get(workload, name)
+        if known is None:
+            participant = self._baseline(name)
+            assert isinstance(participant, DeviceParticipant)
             sets = self.prepare(workload).stock.timing_sets()
             contest = Contest(self, workload, participant, sets, Trusting())
             timed = time_both_ways(contest, sampling)
             known = standing(name, timed.measurement, timed.plain)
-            standings.put(workload, name, known)
+            self._standings.put(workload, name, known)
         return known
 
     def renew_reference(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from kernel_smith.evaluation.judge.bench import Bench
+from kernel_smith.evaluation.judge.bench import COMPILED, Bench
 from kernel_smith.evaluation.judge.child import Child, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.comparison import plainly_right
@@ -61,7 +61,7 @@ from kernel_smith.records import (
     Workload,
 )
 
-_SHARING = frozenset({"task", "load", "correctness", "kernels", "profile"})
+_SHARING = frozenset({"task", "load", "correctness", "kernels", "baselines", "profile"})
 _PROFILED_CALLS = 4
 _MUCH_MEMORY = 0.25  # of the device
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
@@ -201,6 +201,7 @@ class DeviceSession(Session):
     ) -> Evaluation:
         assert isinstance(bench, DeviceBench) and isinstance(candidate, DeviceParticipant)
         device = describe_device()
+        self._compile_baselines(bench)
         with presence.turns().alone(), self._step("timing"), TelemetrySampler() as sampler:
             limits = ceilings(device)
             outcomes = {
@@ -227,6 +228,17 @@ class DeviceSession(Session):
             ceilings=limits,
             telemetry=sampler.telemetry(),
         )
+
+    def _compile_baselines(self, bench: DeviceBench) -> None:
+        """Before the device is needed alone: to compile takes longer than all the rest."""
+        names = [name for name in self._options.baselines if name in COMPILED]
+        if not names:
+            return
+        with self._step("baselines"):
+            for workload in self._task.workloads:
+                for name in names:
+                    self._progress(f"compiling {workload.name}: {name}")
+                    bench.compile(workload, name)
 
     def _time_workload(
         self, bench: DeviceBench, candidate: DeviceParticipant, workload: Workload, limits: Ceilings
