@@ -24,13 +24,19 @@ from kernel_smith.records.verdict import MEANINGS, Stage
 _LOG_LINES = 40
 _SMALLEST_SHARE = 0.005
 _GRAPH = "graph"
+_MADE_UP = "MADE UP by a simulated device: nothing was compiled, run or measured."
+
+
+def headline(evaluation: Evaluation) -> str:
+    """The verdict in a line."""
+    return (_MADE_UP if evaluation.made_up else _verdict(evaluation)).partition("\n")[0]
 
 
 def render(evaluation: Evaluation) -> str:
     """The whole story: verdict first, then the evidence."""
     parts = [_verdict(evaluation)]
     if evaluation.made_up:
-        parts.insert(0, "MADE UP by a simulated device: nothing was compiled, run or measured.")
+        parts.insert(0, _MADE_UP)
     if evaluation.findings:
         lines = [f"  line {f.line}: {f.reason.value}: {f.message}" for f in evaluation.findings]
         parts.append("Screen:\n" + "\n".join(lines))

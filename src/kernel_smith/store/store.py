@@ -75,7 +75,7 @@ class Store(Closing):
             if isinstance(event, RunStarted):
                 self._check_new(run_id, event)
                 summary.start(connection, run_id, event)
-            run, last = self._run(run_id)
+            run, sequence = self._next(run_id, event)
             body = encode(event, lambda kind, text: self._texts.keep(run, kind, text))
             if isinstance(event, StepProposed):
                 self._note_candidate(
@@ -84,10 +84,10 @@ class Store(Closing):
             text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
             connection.execute(
                 "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
-                (run, last + 1, event.kind, body.get("step"), deflate(text, text.encode())),
+                (run, sequence, event.kind, body.get("step"), deflate(text, text.encode())),
             )
-            summary.update(connection, run, last + 1, event)
-        return last + 1
+            summary.update(connection, run, sequence, event)
+        return sequence
 
     def events(
         self, run_id: str, after: int = 0, kinds: Collection[str] = ()
@@ -196,10 +196,17 @@ class Store(Closing):
             row = self._connection.execute(
                 "SELECT id, sequence FROM runs WHERE name = ?", (run_id,)
             ).fetchone()
+        return self._found(run_id, row)
+
+    def _next(self, run_id: str, event: Event) -> tuple[int, int]:
+        """A run's key and the sequence number of its next event, which is counted herewith."""
+        return self._found(run_id, summary.count(self._connection, run_id, event))
+
+    def _found(self, run_id: str, row: tuple[int, int] | None) -> tuple[int, int]:
         if row is None:
             what = f"{self._path}: no run is called {run_id!r}"
             raise BadInput(what, hint="kernel-smith runs list")
-        return row[0], row[1]
+        return row
 
     def _check_new(self, run_id: str, event: RunStarted) -> None:
         if event.run != _checked(run_id):

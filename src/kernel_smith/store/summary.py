@@ -44,18 +44,22 @@ def start(connection: sqlite3.Connection, name: str, event: RunStarted) -> None:
     )
 
 
+def count(connection: sqlite3.Connection, name: str, event: Event) -> tuple[int, int] | None:
+    """Note that a run has one event more; its key and that event's number, if there is the run."""
+    row: tuple[int, int] | None = connection.execute(
+        "UPDATE runs SET sequence = sequence + 1, last = ?, evaluations = evaluations + ? "
+        "WHERE name = ? RETURNING id, sequence",
+        (event.at.isoformat(), isinstance(event, StepEvaluated), name),
+    ).fetchone()
+    return row
+
+
 def update(connection: sqlite3.Connection, run: int, sequence: int, event: Event) -> None:
-    """What an event changes in the summary of its run."""
-    at = event.at.isoformat()
-    evaluated = isinstance(event, StepEvaluated)
-    connection.execute(
-        "UPDATE runs SET sequence = ?, last = ?, evaluations = evaluations + ? WHERE id = ?",
-        (sequence, at, evaluated, run),
-    )
+    """What else an event changes in the summary of its run."""
     if isinstance(event, StepEvaluated | Remeasured):
         _update_score(connection, run, sequence, event)
     elif isinstance(event, RunEnded | RunResumed):
-        ended = at if isinstance(event, RunEnded) else None
+        ended = event.at.isoformat() if isinstance(event, RunEnded) else None
         connection.execute("UPDATE runs SET ended = ? WHERE id = ?", (ended, run))
 
 

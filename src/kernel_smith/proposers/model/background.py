@@ -63,7 +63,9 @@ class Background:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            import uvloop  # needed by runs that ask a model, and nowhere else
+
+            self._loop = uvloop.new_event_loop()
             self._thread = threading.Thread(
                 target=_serve, args=(self._loop, self._last), name="model-client", daemon=True
             )

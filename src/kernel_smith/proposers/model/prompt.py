@@ -24,7 +24,7 @@ from kernel_smith.records import (
     Request,
     Task,
 )
-from kernel_smith.records.prose import render
+from kernel_smith.records.prose import headline, render
 
 _EVALUATION_LENGTH = 8000
 _FAILURE_LENGTH = 600
@@ -144,19 +144,19 @@ class Prompts:
             fill(
                 "exemplar",
                 number=number,
-                verdict=_verdict(elite.evaluation),
+                verdict=headline(elite.evaluation),
                 program=fenced(elite.candidate.source),
             )
             for number, elite in enumerate(_others(request)[: plan.exemplars], 1)
         ]
         evaluation = request.parent.evaluation
-        said = told(evaluation, log=plan.log) if plan.details else _verdict(evaluation)
+        said = told(evaluation, log=plan.log) if plan.details else headline(evaluation)
         parts.append(
             fill(
                 "parent",
                 program=fenced(request.parent.candidate.source),
                 evaluation=said,
-                verdict=_verdict(evaluation),
+                verdict=headline(evaluation),
             )
         )
         if plan.failures:
@@ -205,10 +205,6 @@ def _plans(request: Request) -> Iterator[_Plan]:
 def _others(request: Request) -> tuple[Elite, ...]:
     source = request.parent.candidate.source
     return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
-
-
-def _verdict(evaluation: Evaluation) -> str:
-    return render(evaluation.model_copy(update={"log": ""})).partition("\n")[0]
 
 
 def _failure(failure: Failure) -> str:
