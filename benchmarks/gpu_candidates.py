@@ -122,13 +122,13 @@ def main() -> None:
     parser.add_argument("--backend", choices=list(CANDIDATES), default="triton")
     parser.add_argument("--lanes", type=int, default=4)
     parser.add_argument("--every", type=int, default=1, help="only every n-th candidate")
-    parser.add_argument("--only", default="", help="only candidates whose name holds this")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of candidates' names")
     parser.add_argument("--single", action="store_true", help="one workload per task")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--profile", action="store_true", help="list the kernels, too")
     parser.add_argument("--json", type=Path, default=Path("gpu_candidates.jsonl"))
     chosen = parser.parse_args()
-    wanted = [entry for entry in entries(chosen.backend) if chosen.only in entry.name]
+    wanted = [e for e in entries(chosen.backend) if any(part in e.name for part in chosen.only)]
     wanted = wanted[:: chosen.every]
     if chosen.single:
         wanted = [with_largest_workload(entry) for entry in wanted]
