@@ -192,7 +192,7 @@ class Runner:
             if slot is None or tuple(parameter.shape) != slot.shape:
                 continue
             redrawn += _adopt(parameter, self._inputs.view(slot))
-        if self._compiled is not None:
+        if self._compiled:
             model = _compile(model, self._compiled)
         self._models[request["key"]] = model
         return {"ok": True, "redrawn": redrawn}
