@@ -28,8 +28,8 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that no other work on the machine disturbs: they run side by side, and wait for things at times, so
-# there are more workers than two cores. The longest files come first, in this order.
+# Tests that no other work on the machine disturbs: they run side by side. The longest files come first, in this
+# order: xdist would begin with those that hold most tests, and end with one worker on a long one.
 UNTIMED := $(addprefix tests/,backends/test_extension_candidates.py service/test_service_load.py \
   training/test_from_run_to_model.py engines/test_ray_engine.py backends/test_backend_suite.py \
   honest archive backends evolution faults gate gpu gpu_suite inline interpreter nsight \
@@ -41,7 +41,7 @@ UNTIMED := $(addprefix tests/,backends/test_extension_candidates.py service/test
   mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
 
 test: env lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(UNTIMED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(UNTIMED)
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 lint: env
