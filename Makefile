@@ -28,11 +28,8 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that no other work on the machine disturbs: they run side by side. The longest files come first, in this
-# order: xdist would begin with those that hold most tests, and end with one worker on a long one.
-UNTIMED := $(addprefix tests/,backends/test_extension_candidates.py service/test_service_load.py \
-  training/test_from_run_to_model.py engines/test_ray_engine.py backends/test_backend_suite.py \
-  honest archive backends evolution faults gate gpu gpu_suite inline interpreter nsight \
+# Tests that no other work on the machine disturbs: they run side by side. The longest file comes first.
+UNTIMED := $(addprefix tests/,honest archive backends evolution faults gate gpu gpu_suite inline interpreter nsight \
   proposers records sandbox screen service store suite tasks training trajectories) \
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
   runs.py seed.py start.py tasks.py train.py) \
@@ -41,7 +38,7 @@ UNTIMED := $(addprefix tests/,backends/test_extension_candidates.py service/test
   mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
 
 test: env lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(UNTIMED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 lint: env
