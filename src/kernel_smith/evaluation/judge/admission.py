@@ -154,7 +154,7 @@ def _try_impostors(
     # The mean of other draws may come close to a single number once, by chance.
     others = [answers[:draw] + answers[draw + 1 :] for draw in (0, 1)]
     if passes([_flat_mean(t) for t in right]) or all(
-        passes(_mean_over_draws(answers), draw) for draw, answers in enumerate(others)
+        passes(_mean_over_draws(rest), draw) for draw, rest in enumerate(others)
     ):
         findings.append(Admission.ACCEPTS_MEAN)
     return findings

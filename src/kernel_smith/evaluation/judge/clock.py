@@ -173,10 +173,10 @@ def enough(
     if (measurement.rounds - sampling.min_rounds) % _ROUNDS_BETWEEN_LOOKS:
         return False
     ratios = [measurement.log_ratio(b.name, candidate.name) for b in baselines]
-    return all(r.interval().half_width <= wanted_width(r, sampling) for r in ratios)
+    return all(r.interval().half_width <= _wanted_width(r, sampling) for r in ratios)
 
 
-def wanted_width(ratio: LogRatio, sampling: Sampling) -> float:
+def _wanted_width(ratio: LogRatio, sampling: Sampling) -> float:
     """Equals are told apart by fine measurement; for what is three times as fast two percent
     decide nothing, and on a noisy machine they would take most of the time."""
     for_difference = min(_SHARE_OF_DIFFERENCE * abs(ratio.mean), sampling.unstable_above / 2)

@@ -63,7 +63,7 @@ class Background:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            import uvloop  # needed by runs that ask a model, and nowhere else
+            import uvloop  # when it is needed: most commands ask no model
 
             self._loop = uvloop.new_event_loop()
             self._thread = threading.Thread(

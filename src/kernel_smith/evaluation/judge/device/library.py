@@ -49,13 +49,14 @@ def check_library_seconds(measure: Callable[[], float], own: float) -> None:
 
     Other programs may use the device, too: nobody is accused for a moment's work of theirs.
     """
+    allowed = max(_SHARE * own, _CLOCK_SECONDS)
     others = measure()
     for _ in range(_SECOND_LOOKS):
-        if others <= max(_SHARE * own, _CLOCK_SECONDS):
+        if others <= allowed:
             return
         time.sleep(_UNTIL_NEXT_LOOK)
         others = min(others, measure())
-    if others > max(_SHARE * own, _CLOCK_SECONDS):
+    if others > allowed:
         raise Rejected(
             Reason.LIBRARY_FORBIDDEN,
             f"with its kernels doing nothing a call still takes {others * 1e6:.1f} us of the "
