@@ -295,3 +295,29 @@ def test_few_sets_are_drawn_ahead_where_they_can_be_mixed(
     monkeypatch.setattr(stock_module, "_ENOUGH_TO_MIX", {"cpu": 8})
     assert len(make_stock(source("[torch.randn(4, 8)]"), pool=20)._pool) == 8
     assert len(make_stock(source("[torch.randint(9, (4, 8))]"), pool=20)._pool) == 20
+
+
+CAPPED = """
+import torch
+
+TASK = {"precision": "PRECISION"}
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(3 * torch.randn(60, 1003))
+
+    def forward(self, x):
+        return 30 * torch.tanh(x @ self.weight / 30)
+
+def get_inputs():
+    return [torch.randn(5, 60)]
+"""
+
+
+def test_a_variant_that_the_allowed_precision_cannot_serve_is_left_out(
+    make_stock: MakeStock,
+) -> None:
+    """Of large values a tanh keeps the sign alone, and TF32 does not know the sign of each."""
+    assert Variant.LARGE.value in make_stock(CAPPED.replace("PRECISION", "tf32")).left_out
+    assert Variant.LARGE.value not in make_stock(CAPPED.replace("PRECISION", "strict")).left_out

@@ -33,6 +33,7 @@ _FLOORS = {
 _COARSE_FLOOR = 5e-2  # fp8 and whatever comes next
 _REFERENCE_FACTOR = 4.0
 PRECISION_FACTOR = 4.0
+MOST_BY_ROUNDING = 0.1  # beyond it anything could be called a rounding error
 _COARSER = {
     Precision.TF32: partial(truncate_mantissa, bits=10),
     Precision.FP16: partial(round_mantissa, bits=10),

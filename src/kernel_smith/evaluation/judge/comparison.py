@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 
 from kernel_smith.evaluation.judge.accuracy import (
+    MOST_BY_ROUNDING,
     PRECISION_FACTOR,
     Expected,
     error_of,
@@ -32,7 +33,6 @@ from kernel_smith.evaluation.judge.rounding_noise import RoundingNoise
 from kernel_smith.records import ErrorBin, Reason, Workload, WorstElement
 
 _DOWNGRADE_BITS = (10, 7)
-_MOST_BY_ROUNDING = 0.1  # beyond it anything could be called a rounding error
 _NUDGE = 4.0  # units in the last place
 _SCATTERED_NUDGES = 8
 _NOISY_TRIALS = 24
@@ -87,7 +87,7 @@ def _allowing_for_these(
 
     It was measured on the author's; a few large values among small ones cost more.
     """
-    rtol = min(precision_rtol(reference, workload, inputs), _MOST_BY_ROUNDING)
+    rtol = min(precision_rtol(reference, workload, inputs), MOST_BY_ROUNDING)
     return replace(expected, rtols=[max(rtol, own) for own in expected.rtols])
 
 
@@ -221,7 +221,7 @@ def _name_failure(
         return Reason.WRONG_VALUES
     for bits in _DOWNGRADE_BITS:
         coarse = error_of(partial(round_mantissa, bits=bits), reference, workload, inputs)
-        if error <= min(PRECISION_FACTOR * coarse, _MOST_BY_ROUNDING):
+        if error <= min(PRECISION_FACTOR * coarse, MOST_BY_ROUNDING):
             return Reason.PRECISION
     return Reason.WRONG_VALUES
 
