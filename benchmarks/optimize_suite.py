@@ -1,7 +1,8 @@
 """The embedded default on the built-in suite: how much faster do kernels get without any model?
 
     python benchmarks/optimize_suite.py --json results.json [--evaluations 40] [--minutes 60]
-    python benchmarks/optimize_suite.py --backend triton --lanes 4 --keep results/h200 --json ...
+    python benchmarks/optimize_suite.py --backend triton --lanes 4 --at-once 4 --keep F --json ...
+    python benchmarks/optimize_suite.py --backend triton --told results/h200/told --json ...
 
 Every task is optimized from its starting kernel and the compiler's seed by tuner and mutator. The
 winner is then judged anew, with an ordinary evaluation, against eager PyTorch and torch.compile, on
@@ -9,6 +10,10 @@ a GPU also against its mode max-autotune. Run it again to continue: tasks that t
 already are not done twice. `--only` names proposers to ask alone: tuner, mutator, or neither for
 the seed by itself. `--keep` is a folder for the winning kernels and the judge's evidence. `--table`
 prints what the results hold, as a table.
+
+With `--told F` somebody outside proposes: the programs of F/TASK are told to a run of the task, one
+after the other, each as a change of the best so far, which is what `kernel-smith ask --best` and
+`tell` do. They are named by their order: 1_fused.py, 2_wider_loads.py.
 """
 
 from __future__ import annotations
@@ -18,7 +23,11 @@ import json
 import math
 import statistics
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +38,7 @@ from kernel_smith.evaluation.engines import LocalPool
 from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
 from kernel_smith.evolution.presets import find_preset
 from kernel_smith.evolution.run import Run
+from kernel_smith.evolution.state import RunState
 from kernel_smith.records import Budget, Candidate, Evaluation, Options, Sampling, Task
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
@@ -41,15 +51,51 @@ FINAL_ON_GPU = FINAL.model_copy(update={"baselines": ("eager", "compile", "max-a
 def optimize(
     task: Task, chosen: argparse.Namespace, store: Store, engine: LocalPool
 ) -> dict[str, Any]:
+    begin = time.monotonic()
+    improve = tell if chosen.told else evolve
+    state, why = improve(task, chosen, store, engine)
+    spent = time.monotonic() - begin
+    row: dict[str, Any] = {"task": task.name, "ended": why, "seconds": round(spent, 1)}
+    row |= {"funnel": dict(state.funnel), "by": dict(state.by_proposer)}
+    row["start"] = speed(state.steps[0].evaluation)
+    if chosen.told:
+        row["told"] = [
+            {"summary": step.proposal.summary, "speedup": speed(step.evaluation)}
+            for step in state.steps.values()
+        ]
+    if state.best is None:
+        return row
+    winner = next(
+        step for step in state.steps.values() if step.proposal.candidate == state.best.candidate
+    )
+    row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
+    options = FINAL if chosen.backend == "cpp" else FINAL_ON_GPU
+    final = engine.submit(task, state.best.candidate, options).result()
+    if final.timing is not None:
+        row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
+    if chosen.keep is not None:
+        keep(chosen.keep / task.name, state.best.candidate, final)
+    return row | {"end": final.stage.value}
+
+
+def speed(evaluation: Evaluation | None) -> float | None:
+    return evaluation.timing.speedup.value if evaluation and evaluation.timing else None
+
+
+def evolve(
+    task: Task, chosen: argparse.Namespace, store: Store, engine: LocalPool
+) -> tuple[RunState, str]:
+    """A run by tuner, mutator and seed, or those of them that take part."""
     backend = chosen.backend
     config = find_preset("embedded", backend)
     weights = {name: 1.0 for name in config.proposers if name in chosen.only}
+    in_flight = max(1, chosen.lanes // chosen.at_once)
     config = config.model_copy(
         update={
             "proposers": weights,
             "budget": Budget(evaluations=chosen.evaluations),
-            "evaluations_in_flight": chosen.lanes,
-            "proposals_in_flight": max(2, chosen.lanes),
+            "evaluations_in_flight": in_flight,
+            "proposals_in_flight": max(2, in_flight),
         }
     )
     starts = [
@@ -58,28 +104,28 @@ def optimize(
         if name == backend
     ]
     config = begin_with(config, task, starts, with_seed="seed" in chosen.only)
-    begin = time.monotonic()
     with Run.start(store, task, config) as run, proposers_of(config) as proposers:
         why = run.evolve(proposers, engine, lambda *_: None).run(first_programs(run.state))
-        state = run.state
-    spent = time.monotonic() - begin
-    row: dict[str, Any] = {"task": task.name, "ended": why, "seconds": round(spent, 1)}
-    row |= {"funnel": dict(state.funnel), "by": dict(state.by_proposer)}
-    first = state.steps[0].evaluation
-    row["start"] = first.timing.speedup.value if first and first.timing else None
-    if state.best is None:
-        return row
-    winner = next(
-        step for step in state.steps.values() if step.proposal.candidate == state.best.candidate
-    )
-    row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
-    options = FINAL if backend == "cpp" else FINAL_ON_GPU
-    final = engine.submit(task, state.best.candidate, options).result()
-    if final.timing is not None:
-        row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
-    if chosen.keep is not None:
-        keep(chosen.keep / task.name, state.best.candidate, final)
-    return row | {"end": final.stage.value}
+        return run.state, why
+
+
+def tell(
+    task: Task, chosen: argparse.Namespace, store: Store, engine: LocalPool
+) -> tuple[RunState, str]:
+    """A run by somebody outside, who has written these programs."""
+    config = find_preset("embedded", chosen.backend)
+    paths = sorted((chosen.told / task.name).glob("*_*.py"), key=order)
+    with Run.start(store, task, config) as run:
+        for path in paths:
+            program = Candidate(backend=chosen.backend, source=path.read_text(), name=path.name)
+            best = run.state.best
+            parent = best.candidate.content_hash if best is not None else None
+            run.tell(program, engine, parent, path.stem)
+        return run.state, f"{len(paths)} programs are told"
+
+
+def order(path: Path) -> int:
+    return int(path.stem.partition("_")[0])
 
 
 def keep(folder: Path, candidate: Candidate, evaluation: Evaluation) -> None:
@@ -117,7 +163,9 @@ def main() -> None:
     parser.add_argument("--backend", default="cpp")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--lanes", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=1, help="so many tasks")
     parser.add_argument("--keep", type=Path, default=None)
+    parser.add_argument("--told", type=Path, default=None, help="a folder of programs")
     parser.add_argument("--task", action="append", default=None)
     parser.add_argument(
         "--only", nargs="*", default=["tuner", "mutator", "seed"], help="who takes part"
@@ -130,27 +178,54 @@ def main() -> None:
         print_table(report)
         return
     report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
-    deadline = time.monotonic() + 60 * chosen.minutes
-    suite = SUITES.get(chosen.backend, "maca")
     folder = tempfile.TemporaryDirectory()
     with (
         folder as name,
         Store.open(Path(name) / "runs.sqlite", create=True) as store,
         LocalPool(chosen.lanes) as engine,
+        ThreadPoolExecutor(chosen.at_once) as threads,
     ):
-        for task in builtin_tasks(suite):
-            wanted = chosen.task is None or task.name in chosen.task
-            if not wanted or task.name in report["tasks"] or time.monotonic() > deadline:
-                continue
-            try:
-                row = optimize(task, chosen, store, engine)
-            except UserError as error:
-                row = {"task": task.name, "refused": error.what}
-            report["tasks"][task.name] = row
-            chosen.json.write_text(json.dumps(report, indent=1) + "\n")
-            shown = row.get("final", {})
-            against = {name: round(ratio["value"], 2) for name, ratio in shown.items()}
-            print(task.name, row.get("start"), against, row.get("summary", ""), flush=True)
+        book = Book(report, chosen.json, time.monotonic() + 60 * chosen.minutes)
+        for task in tasks_of(chosen):
+            if task.name not in report["tasks"]:
+                threads.submit(book.add, task, partial(optimize, task, chosen, store, engine))
+
+
+def tasks_of(chosen: argparse.Namespace) -> list[Task]:
+    suite = builtin_tasks(SUITES.get(chosen.backend, "maca"))
+    told = None if chosen.told is None else {path.name for path in chosen.told.iterdir()}
+    return [
+        task
+        for task in suite
+        if (chosen.task is None or task.name in chosen.task) and (told is None or task.name in told)
+    ]
+
+
+class Book:
+    """The results, on disk after each task."""
+
+    def __init__(self, report: dict[str, Any], path: Path, deadline: float) -> None:
+        self._report = report
+        self._path = path
+        self._deadline = deadline
+        self._lock = threading.Lock()
+
+    def add(self, task: Task, work: Callable[[], dict[str, Any]]) -> None:
+        if time.monotonic() > self._deadline:
+            return
+        try:
+            row = work()
+        except UserError as error:
+            row = {"task": task.name, "refused": error.what}
+        except Exception as error:
+            print(f"{task.name}: {error!r}", flush=True)
+            return
+        with self._lock:
+            self._report["tasks"][task.name] = row
+            self._path.write_text(json.dumps(self._report, indent=1) + "\n")
+        shown = row.get("final", {})
+        against = {name: round(ratio["value"], 2) for name, ratio in shown.items()}
+        print(task.name, row.get("start"), against, row.get("summary", ""), flush=True)
 
 
 if __name__ == "__main__":
