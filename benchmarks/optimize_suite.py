@@ -57,7 +57,8 @@ def optimize(
     spent = time.monotonic() - begin
     row: dict[str, Any] = {"task": task.name, "ended": why, "seconds": round(spent, 1)}
     row |= {"funnel": dict(state.funnel), "by": dict(state.by_proposer)}
-    row["start"] = speed(state.steps[0].evaluation)
+    first = state.steps.get(0)
+    row["start"] = first and speed(first.evaluation)
     if chosen.told:
         row["told"] = [
             {"summary": step.proposal.summary, "speedup": speed(step.evaluation)}

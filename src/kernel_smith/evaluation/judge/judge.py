@@ -13,7 +13,7 @@ from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
-from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSession
+from kernel_smith.evaluation.judge.device.session import DeviceSession
 from kernel_smith.evaluation.judge.device.spares import Spares
 from kernel_smith.evaluation.judge.host_session import HostSession
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
@@ -23,7 +23,7 @@ from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Optio
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 5
-_WAIT_FOR_MEMORY = 1.0  # seconds, the first time; then longer
+_WAITS_FOR_MEMORY = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)  # seconds
 
 _Key = tuple[str, str, int, tuple[Admission, ...]]
 
@@ -47,8 +47,11 @@ class Judge:
     ) -> Evaluation:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
         problems: list[str] = []
+        waits = 0
         failed: Beside | None = None
-        for attempt in range(_ATTEMPTS):
+        if self.holds_device and presence.need_of_memory().is_felt():
+            self._keep_only(task)
+        while len(problems) < _ATTEMPTS:
             session = self._session(task, candidate, options, progress)
             rival = None
             if beside is not None and failed is None:
@@ -59,16 +62,23 @@ class Judge:
             except RivalFailed as failure:
                 assert rival is not None
                 failed = rival.unqualified(failure.reason, failure.message)
-            except DeviceFull as full:
-                problems.append(str(full))
+            except presence.DeviceFull as full:
                 if full.by_candidate:
                     return session.give_up_for_memory(str(full))
-                if full.verdict is not None and attempt > 0:
+                if full.verdict is not None and waits > 0:
                     return full.verdict
+                if waits == len(_WAITS_FOR_MEMORY):
+                    raise MissingPrerequisite(
+                        f"the GPU's memory does not suffice beside its other users: {full}",
+                        hint="evaluate fewer candidates at once, or end other programs that use "
+                        "the GPU",
+                    ) from None
                 progress("waiting for memory on the GPU")
                 session.close()
                 self._keep_only(task)
-                time.sleep(_WAIT_FOR_MEMORY * 2**attempt)
+                with presence.need_of_memory().felt():
+                    time.sleep(_WAITS_FOR_MEMORY[waits])
+                waits += 1
             except Interrupted as interrupted:
                 problems.append(str(interrupted))
                 progress(f"again, for no fault of the candidate's: {interrupted}")
@@ -76,16 +86,12 @@ class Judge:
                 session.close()
                 if rival is not None:
                     rival.close()
-        if any("memory" in problem for problem in problems):
-            raise MissingPrerequisite(
-                f"the GPU's memory does not suffice beside its other users: {problems[-1]}",
-                hint="evaluate fewer candidates at once, or end other programs that use the GPU",
-            )
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
-    def _keep_only(self, task: Task) -> None:
+    def _keep_only(self, task: Task | None) -> None:
         """Let go of the benches of other tasks, as other judges will of theirs."""
-        for key in [key for key in self._benches if key[1] != task.content_hash]:
+        kept = None if task is None else task.content_hash
+        for key in [key for key in self._benches if key[1] != kept]:
             self._benches.pop(key).close()
         presence.give_memory_back()
 
@@ -137,7 +143,14 @@ class Judge:
         """Bury one dead child, or replace one used secret set; False when all is done."""
         if self.nursery.bury_one():
             return True
+        if self.holds_device and presence.need_of_memory().is_felt():
+            self._keep_only(None)
         return any(bench.redraw_one() for bench in self._benches.values())
+
+    @property
+    def holds_device(self) -> bool:
+        """Has it memory on a GPU that another judge may need?"""
+        return any(key[0] == "cuda" for key in self._benches)
 
     def close(self) -> None:
         if self._spares is not None:

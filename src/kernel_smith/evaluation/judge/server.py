@@ -18,6 +18,7 @@ from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
 
 _IDLE_AFTER_MS = 20  # one who asks again and again does not want to wait for house-keeping
+_LOOK_ROUND_MS = 500  # whether another judge needs memory
 
 
 class Server:
@@ -95,6 +96,11 @@ class Server:
         poller.register(self._channel.fileno(), select.POLLIN)
         patience = _IDLE_AFTER_MS
         while not poller.poll(patience):
-            if self._judge is None or not self._judge.use_idle_time():
+            if self._judge is None:
                 return
-            patience = 0
+            if self._judge.use_idle_time():
+                patience = 0
+            elif self._judge.holds_device:
+                patience = _LOOK_ROUND_MS
+            else:
+                return

@@ -41,6 +41,7 @@ class DeviceBench(Bench):
 
     def _pause(self) -> None:
         presence.turns().pause()
+        presence.make_room()
 
     def work(self, workload: Workload) -> Work:
         """What a call must move and compute."""

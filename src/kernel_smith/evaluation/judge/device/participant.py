@@ -51,7 +51,10 @@ class DeviceParticipant(Participant):
             answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
         missing = answer.get("missing")
         if missing:
-            raise Interrupted(f"a child process got no device: {missing}")
+            message = f"a child process got no device: {missing}"
+            if "out of memory" in missing:
+                raise presence.DeviceFull(message, by_candidate=False)
+            raise Interrupted(message)
         with presence.turns().lingering():
             super().load(source, name, entry, threads, **manner)
 

@@ -6,12 +6,29 @@ import functools
 
 import torch
 
+from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device.quiet import Quiet
-from kernel_smith.evaluation.judge.device.turns import Turns
+from kernel_smith.evaluation.judge.device.turns import Need, Turns
+from kernel_smith.records import Evaluation
 
 _CROWDED = 0.5  # of the device's memory, if less is free
 _ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
 _SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
+
+
+class DeviceFull(Interrupted):
+    """The judge or the candidate got no memory on the device.
+
+    `by_candidate`: was it the candidate that had taken it? `verdict`: what is said of the candidate
+    if the same happens again, although there is memory now.
+    """
+
+    def __init__(
+        self, message: str, *, by_candidate: bool, verdict: Evaluation | None = None
+    ) -> None:
+        super().__init__(message)
+        self.by_candidate = by_candidate
+        self.verdict = verdict
 
 
 @functools.cache
@@ -45,6 +62,17 @@ def arena_bytes() -> int:
 @functools.cache
 def turns() -> Turns:
     return Turns()
+
+
+@functools.cache
+def need_of_memory() -> Need:
+    return Need()
+
+
+def make_room() -> None:
+    """For others, if there is little: what a step has freed, the next one need not have."""
+    if is_crowded():
+        torch.cuda.empty_cache()
 
 
 def give_memory_back() -> None:

@@ -63,6 +63,13 @@ class FairLock:
         """Also where it is not held."""
         fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    def is_held(self) -> bool:
+        """By somebody, alone or shared? Not to be asked by who holds it."""
+        free = self._try_to_take()
+        if free:
+            self.release()
+        return not free
+
     def is_wanted(self) -> bool:
         """Does somebody wait?"""
         try:
@@ -71,6 +78,25 @@ class FairLock:
             return True
         fcntl.flock(self._door, fcntl.LOCK_UN)
         return False
+
+
+class Need:
+    """Judges that found no memory on the device say so, and the others let go of what can wait."""
+
+    def __init__(self, device: int = 0) -> None:
+        self._lock = FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}-memory")
+
+    @contextlib.contextmanager
+    def felt(self) -> Iterator[None]:
+        self._lock.acquire(shared=True)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def is_felt(self) -> bool:
+        """By another judge."""
+        return self._lock.is_held()
 
 
 class Turns:
