@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 
 import torch
 
@@ -13,6 +15,7 @@ from kernel_smith.records import Evaluation
 
 _CROWDED = 0.5  # of the device's memory, if less is free
 _ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
+_OCCUPIED_CYCLES = 500_000_000
 _SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
 
 
@@ -62,6 +65,19 @@ def arena_bytes() -> int:
 @functools.cache
 def turns() -> Turns:
     return Turns()
+
+
+@contextlib.contextmanager
+def occupied() -> Iterator[None]:
+    """While the device is busy with work of this process for a quarter of a second. Another process
+    gets slices of milliseconds in between, so what it launches within one waits, and then starts
+    together, unless one follows the other."""
+    torch.cuda.synchronize()
+    torch.cuda._sleep(_OCCUPIED_CYCLES)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        torch.cuda.synchronize()
 
 
 @functools.cache

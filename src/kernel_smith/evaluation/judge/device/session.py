@@ -320,7 +320,9 @@ def _check_followed(bench: DeviceBench, candidate: DeviceParticipant, workload: 
     """Is a result there for whoever uses it next? A capture would have shown it."""
     author = bench.prepare(workload).stock.author
     candidate.bind([author.inputs])
-    if plainly_right(candidate.copied_outputs(), author.expected):
+    with presence.occupied():
+        copied = candidate.copied_outputs()
+    if plainly_right(copied, author.expected):
         return
     candidate.bind([author.inputs])
     candidate.run()
