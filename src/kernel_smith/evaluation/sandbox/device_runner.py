@@ -27,6 +27,7 @@ from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
 _SHARE_OF_MEMORY = 0.4  # of the device, which others use as well
+_ACTIVITIES = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
 _STREAM_OF_THREAD = 2  # `cudaStreamPerThread`
 
 
@@ -61,6 +62,7 @@ class DeviceRunner(Runner):
             "device": self._device,
             "capture": self._capture,
             "chunks": self._chunks,
+            "profiler": self._attach_profiler,
             "profile": self._profile,
         }
 
@@ -219,16 +221,20 @@ class DeviceRunner(Runner):
         self._handed_over.extend(descriptors)
         return {"sizes": sizes}
 
+    def _attach_profiler(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Takes seconds the first time, in which others may have the device."""
+        with profile(activities=_ACTIVITIES):
+            pass
+        return {}
+
     def _profile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Which kernels the bound calls launch. Advice: the process may say what it likes."""
         model = self._model
         assert model is not None and self._memory is not None
-
-        activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
         with (
             self._memory.in_use(),
             torch.no_grad(),
-            profile(activities=activities, acc_events=True) as profiler,
+            profile(activities=_ACTIVITIES, acc_events=True) as profiler,
         ):
             for arguments in self._arguments:
                 model(*arguments)

@@ -20,6 +20,7 @@ from kernel_smith.records import Limits
 
 _NO_WINDOWS = Windows(0.0, 0.0, 0.0, 0.0)
 _CONTEXT_SECONDS = 60.0
+_PROFILER_SECONDS = 60.0
 _LONGEST_AWAKE = 0.02
 _PATIENCE_PER_CALL = 0.05  # the first one compiles; those that follow are short
 
@@ -106,6 +107,8 @@ class DeviceParticipant(Participant):
 
     def profile(self) -> list[dict[str, Any]]:
         """The kernels that the bound calls launch, in the process's own words."""
+        with presence.turns().stepping_out():
+            self.child.ask("profiler", _PROFILER_SECONDS)
         answer = self.child.ask("profile", self.limits.load_seconds + self.limits.call_seconds)
         found = answer.get("kernels")
         if not isinstance(found, list):
