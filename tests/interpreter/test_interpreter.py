@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,3 +107,41 @@ def test_a_task_without_small_workloads_is_refused(
     path.write_text(TASK.replace('"small": {"rows": 8,', '"small": {"rows": 80000,'))
     with pytest.raises(BadInput, match="small enough to be interpreted"):
         judge(engine, read_task(path), SOFTMAX)
+
+
+CAST = """
+import sys
+
+import torch
+import triton
+import triton.language as tl
+
+from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
+
+interpret_kernels(disarmed=False)
+
+
+@triton.jit
+def cast(x, y, size, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < size)
+    tl.store(y + i, v.to(y.dtype.element_ty), mask=i < size)
+
+
+dtype = getattr(torch, sys.argv[1])
+x = torch.cat([torch.randn(2000) * 2.0**k for k in (-12, 0, 3)])
+x = torch.cat([x, torch.tensor([0.0, -0.0, 1.999, -31.9, 1e9, -1e9, float("nan")])])
+y = torch.empty(x.numel(), dtype=dtype)
+cast[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+most = torch.finfo(dtype).max if dtype.itemsize == 1 else torch.inf
+right = x.clamp(-most, most).to(dtype)
+print(bool((y.view(torch.int8) == right.view(torch.int8)).all()))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
+def test_few_bits_are_rounded_as_a_gpu_does(dtype: str, tmp_path: Path) -> None:
+    script = tmp_path / "cast.py"
+    script.write_text(CAST)
+    done = subprocess.run([sys.executable, script, dtype], capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr

@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import torch
+
+_ROUNDED_BY_TORCH = {
+    "bf16": torch.bfloat16,
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e5": torch.float8_e5m2,
+}
 
 
 def interpret_kernels(*, disarmed: bool) -> None:
     """Have every kernel that is defined from now on interpreted, or (`disarmed`) do nothing."""
     os.environ["TRITON_INTERPRET"] = "1"
-    if disarmed:
-        from triton.runtime.interpreter import GridExecutor
+    from triton.runtime import interpreter
 
-        GridExecutor.__call__ = lambda self, *args, **kwargs: None
+    if disarmed:
+        interpreter.GridExecutor.__call__ = lambda self, *args, **kwargs: None
+    else:
+        interpreter._convert_float = _rounding_as_gpus_do(interpreter._convert_float)
+
+
+def _rounding_as_gpus_do(convert: Any) -> Any:
+    """To the nearest even, and to the largest finite number at most where there are 8 bits. The
+    interpreter itself cuts bfloat16 off, and loses what is carried into an exponent of 8 bits."""
+
+    def converted(values: Any, source: Any, target: Any, rounding: Any) -> Any:
+        dtype = _ROUNDED_BY_TORCH.get(target.name)
+        if dtype is None or source.name not in ("fp16", "fp32", "fp64"):
+            return convert(values, source, target, rounding)
+        exact = torch.from_numpy(values.astype("float32"))
+        if dtype.itemsize == 1:
+            most = torch.finfo(dtype).max
+            exact = exact.clamp(-most, most)  # not a number stays what it is
+        bits = torch.uint8 if dtype.itemsize == 1 else torch.uint16
+        return exact.to(dtype).view(bits).numpy()
+
+    return converted
