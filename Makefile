@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: env demo test lint lock clean
+.PHONY: env demo test test-untimed lint lock clean
 
 env: $(READY)
 
@@ -37,9 +37,13 @@ UNTIMED := $(addprefix tests/,honest archive backends evolution faults gate gpu 
   $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py device_memory.py \
   fetching.py mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
 
-test: env lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
+# Linters beside the tests that they do not disturb.
+test: env
+	$(MAKE) --jobs=2 --output-sync=target lint test-untimed
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
+
+test-untimed: env
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
 
 lint: env
 	$(BIN)/ruff check .
