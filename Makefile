@@ -39,7 +39,7 @@ UNTIMED := $(addprefix tests/,honest archive backends evolution faults gate gpu 
 
 # Linters beside the tests that they do not disturb.
 test: env
-	$(MAKE) --jobs=2 --output-sync=target lint test-untimed
+	$(MAKE) --jobs=2 lint test-untimed
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 test-untimed: env
