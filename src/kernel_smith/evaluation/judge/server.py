@@ -17,7 +17,7 @@ from kernel_smith.evaluation.judge.reference import Reference
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
 
-_IDLE_AFTER_MS = 20  # one who asks again and again does not want to wait for house-keeping
+_IDLE_AFTER_MS = 100  # one who asks again and again does not want to wait for house-keeping
 _LOOK_ROUND_MS = 500  # whether another judge needs memory
 
 
