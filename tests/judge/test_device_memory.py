@@ -18,7 +18,7 @@ from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.judge import judge as judge_module
 from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device import presence
-from kernel_smith.evaluation.judge.device.presence import DeviceFull
+from kernel_smith.evaluation.judge.device.session import DeviceFull
 from kernel_smith.evaluation.judge.judge import Judge
 from kernel_smith.evaluation.judge.nursery import Nursery
 from kernel_smith.records import Candidate, Environment, Evaluation, Options, Reason, Stage, Task
@@ -115,6 +115,12 @@ def test_a_candidate_that_gets_too_little_again_is_told(
     evaluate: Evaluate, waits: list[float]
 ) -> None:
     assert evaluate([full(verdict=REFUSED), full(verdict=REFUSED)]) == REFUSED
+    assert len(waits) == 1
+
+
+def test_a_trusted_process_may_find_none_either(evaluate: Evaluate, waits: list[float]) -> None:
+    gone = Interrupted("a trusted process failed: CUDA error: out of memory")
+    assert evaluate([gone, EVALUATED]) == EVALUATED
     assert len(waits) == 1
 
 

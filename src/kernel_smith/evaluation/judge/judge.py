@@ -13,7 +13,7 @@ from kernel_smith.evaluation.judge.bench import Bench
 from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device import presence
 from kernel_smith.evaluation.judge.device.bench import DeviceBench
-from kernel_smith.evaluation.judge.device.session import DeviceSession
+from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSession
 from kernel_smith.evaluation.judge.device.spares import Spares
 from kernel_smith.evaluation.judge.host_session import HostSession
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
@@ -23,6 +23,7 @@ from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Optio
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 5
+_NO_MEMORY = "out of memory"  # CUDA's words, in the last ones of a trusted process
 _WAITS_FOR_MEMORY = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)  # seconds
 
 _Key = tuple[str, str, int, tuple[Admission, ...]]
@@ -56,37 +57,45 @@ class Judge:
             rival = None
             if beside is not None and failed is None:
                 rival = self._session(task, beside, options, progress)
+            starved = ""
             try:
                 evaluation = session.run(rival)
                 return evaluation.model_copy(update={"beside": failed or evaluation.beside})
             except RivalFailed as failure:
                 assert rival is not None
                 failed = rival.unqualified(failure.reason, failure.message)
-            except presence.DeviceFull as full:
+            except DeviceFull as full:
                 if full.by_candidate:
                     return session.give_up_for_memory(str(full))
                 if full.verdict is not None and waits > 0:
                     return full.verdict
-                if waits == len(_WAITS_FOR_MEMORY):
-                    raise MissingPrerequisite(
-                        f"the GPU's memory does not suffice beside its other users: {full}",
-                        hint="evaluate fewer candidates at once, or end other programs that use "
-                        "the GPU",
-                    ) from None
-                progress("waiting for memory on the GPU")
-                session.close()
-                self._keep_only(task)
-                with presence.need_of_memory().felt():
-                    time.sleep(_WAITS_FOR_MEMORY[waits])
-                waits += 1
+                starved = str(full)
             except Interrupted as interrupted:
-                problems.append(str(interrupted))
-                progress(f"again, for no fault of the candidate's: {interrupted}")
+                if _NO_MEMORY in str(interrupted):
+                    starved = str(interrupted)
+                else:
+                    problems.append(str(interrupted))
+                    progress(f"again, for no fault of the candidate's: {interrupted}")
             finally:
                 session.close()
                 if rival is not None:
                     rival.close()
+            if starved:
+                self._wait_for_memory(task, waits, starved, progress)
+                waits += 1
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
+
+    def _wait_for_memory(self, task: Task, waits: int, why: str, progress: Progress) -> None:
+        """Until other judges need less, or have heard that this one has too little."""
+        if waits == len(_WAITS_FOR_MEMORY):
+            raise MissingPrerequisite(
+                f"the GPU's memory does not suffice beside its other users: {why}",
+                hint="evaluate fewer candidates at once, or end other programs that use the GPU",
+            )
+        progress("waiting for memory on the GPU")
+        self._keep_only(task)
+        with presence.need_of_memory().felt():
+            time.sleep(_WAITS_FOR_MEMORY[waits])
 
     def _keep_only(self, task: Task | None) -> None:
         """Let go of the benches of other tasks, as other judges will of theirs."""

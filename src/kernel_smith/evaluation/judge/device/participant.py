@@ -52,10 +52,7 @@ class DeviceParticipant(Participant):
             answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
         missing = answer.get("missing")
         if missing:
-            message = f"a child process got no device: {missing}"
-            if "out of memory" in missing:
-                raise presence.DeviceFull(message, by_candidate=False)
-            raise Interrupted(message)
+            raise Interrupted(f"a child process got no device: {missing}")
         with presence.turns().lingering():
             super().load(source, name, entry, threads, **manner)
 

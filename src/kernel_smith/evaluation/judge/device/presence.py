@@ -8,30 +8,13 @@ from collections.abc import Iterator
 
 import torch
 
-from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.device.turns import Need, Turns
-from kernel_smith.records import Evaluation
 
 _CROWDED = 0.5  # of the device's memory, if less is free
 _ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
 _OCCUPIED_CYCLES = 500_000_000
 _SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
-
-
-class DeviceFull(Interrupted):
-    """The judge or the candidate got no memory on the device.
-
-    `by_candidate`: was it the candidate that had taken it? `verdict`: what is said of the candidate
-    if the same happens again, although there is memory now.
-    """
-
-    def __init__(
-        self, message: str, *, by_candidate: bool, verdict: Evaluation | None = None
-    ) -> None:
-        super().__init__(message)
-        self.by_candidate = by_candidate
-        self.verdict = verdict
 
 
 @functools.cache

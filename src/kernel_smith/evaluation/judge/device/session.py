@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.bench import COMPILED, Bench
-from kernel_smith.evaluation.judge.child import Child
+from kernel_smith.evaluation.judge.child import Child, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
 from kernel_smith.evaluation.judge.comparison import plainly_right
 from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
@@ -67,6 +67,21 @@ _MUCH_MEMORY = 0.25  # of the device
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
 
+class DeviceFull(Interrupted):
+    """The judge or the candidate got no memory on the device.
+
+    `by_candidate`: was it the candidate that had taken it? `verdict`: what is said of the candidate
+    if the same happens again, although there is memory now.
+    """
+
+    def __init__(
+        self, message: str, *, by_candidate: bool, verdict: Evaluation | None = None
+    ) -> None:
+        super().__init__(message)
+        self.by_candidate = by_candidate
+        self.verdict = verdict
+
+
 class DeviceSession(Session):
     keeps_disarmed = True  # for the time of calls without kernels
 
@@ -85,12 +100,12 @@ class DeviceSession(Session):
         try:
             evaluation = super().run(beside)
         except (torch.OutOfMemoryError, DeviceError) as error:
-            raise presence.DeviceFull(str(error), by_candidate=self._held_much()) from error
+            raise DeviceFull(str(error), by_candidate=self._held_much()) from error
         if evaluation.reason is Reason.MEMORY_LIMIT and not self._held_much():
             free, total = torch.cuda.mem_get_info()
             scarce = free < _MUCH_MEMORY * total
             verdict = None if scarce else evaluation
-            raise presence.DeviceFull(evaluation.message, by_candidate=False, verdict=verdict)
+            raise DeviceFull(evaluation.message, by_candidate=False, verdict=verdict)
         return evaluation
 
     def _held_much(self) -> bool:
