@@ -34,7 +34,8 @@ UNTIMED := $(addprefix tests/,honest archive backends evolution faults gate gpu 
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
   runs.py seed.py start.py tasks.py train.py) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
-  $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py device_memory.py \
+  $(wildcard tests/judge/test_device_*.py) \
+  $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py \
   fetching.py mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
 
 # Linters beside the tests that they do not disturb.
