@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity
 
-from kernel_smith.evaluation.sandbox.kernel_events import kernel_events, parse_trace
+from kernel_smith.evaluation.sandbox.kernel_events import kernel_events, parse_trace, profiling
 
 MAIN, OTHER = 4321, 4400
 
@@ -130,9 +132,23 @@ def test_a_trace_without_a_device_holds_no_kernels() -> None:
 
 
 def test_a_profile_of_the_cpu_alone_can_be_read() -> None:
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no GPU
+        profiler = profiling()
+    with profiler:
         torch.ones(4) + 1
     assert kernel_events(profiler) == []
+
+
+def test_to_profile_imports_no_compiler() -> None:
+    """That would take seconds in every process."""
+    script = (
+        "import sys, torch\n"
+        "from kernel_smith.evaluation.sandbox.kernel_events import profiling\n"
+        "with profiling(): torch.ones(4) + 1\n"
+        "sys.exit('torch._dynamo' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True).returncode == 0
 
 
 TRITON_KERNEL = """
@@ -166,8 +182,7 @@ def test_a_real_profile_tells_an_authored_kernel_from_a_librarys(
 
     call()
     torch.cuda.synchronize()
-    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
+    with profiling() as profiler:
         for _ in range(3):
             call()
         torch.cuda.synchronize()

@@ -12,13 +12,12 @@ from functools import partial
 from typing import Any, cast
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.evaluation.sandbox.inductor_tools import announce_compiling
-from kernel_smith.evaluation.sandbox.kernel_events import kernel_events
+from kernel_smith.evaluation.sandbox.kernel_events import kernel_events, profiling
 from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
 from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner
 from kernel_smith.evaluation.sandbox.triton_tools import ask_for_compilers, disarm_kernels
@@ -27,7 +26,6 @@ from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
 _SHARE_OF_MEMORY = 0.4  # of the device, which others use as well
-_ACTIVITIES = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
 _STREAM_OF_THREAD = 2  # `cudaStreamPerThread`
 
 
@@ -222,8 +220,8 @@ class DeviceRunner(Runner):
         return {"sizes": sizes}
 
     def _attach_profiler(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Takes seconds the first time, in which others may have the device."""
-        with profile(activities=_ACTIVITIES):
+        """Takes a while the first time, in which others may have the device."""
+        with profiling():
             pass
         return {}
 
@@ -234,7 +232,7 @@ class DeviceRunner(Runner):
         with (
             self._memory.in_use(),
             torch.no_grad(),
-            profile(activities=_ACTIVITIES, acc_events=True) as profiler,
+            profiling() as profiler,
         ):
             for arguments in self._arguments:
                 model(*arguments)

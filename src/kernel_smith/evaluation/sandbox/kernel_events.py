@@ -1,6 +1,6 @@
 """The kernels that a profiled stretch of the candidate's process ran, as plain data.
 
-`torch.profiler` writes its findings as a Chrome trace, the one form of them that holds registers,
+torch's profiler writes its findings as a Chrome trace, the one form of them that holds registers,
 shared memory, grid and block. A kernel is linked to the call that launched it by a correlation
 number. Where that call lies within an operator of torch on the same thread, the kernel is the
 library's; where not, it is authored, whatever its name is.
@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from torch.autograd.profiler import profile
+
 _ON_DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _LAUNCHES = frozenset({"cuda_runtime", "cuda_driver"})
 _OPERATOR = "cpu_op"
@@ -25,14 +27,22 @@ Event = Mapping[str, Any]
 Thread = tuple[Any, Any]
 
 
-def kernel_events(profiler: Any) -> list[dict[str, Any]]:
-    """From a finished `torch.profiler.profile(activities=[CPU, CUDA])`, in order of time.
+def profiling() -> profile:
+    """A profile of what runs within it, on the GPU and the CPU.
+
+    `torch.profiler` would do the same, and import all of torch.compile first, which takes seconds.
+    """
+    return profile(use_device="cuda", use_kineto=True, acc_events=True)
+
+
+def kernel_events(profiler: profile) -> list[dict[str, Any]]:
+    """From a finished profile, in order of time.
 
     A profile can be read once: torch writes its trace only once.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
+        profiler.export_chrome_trace(str(path))  # type: ignore[no-untyped-call]
         return parse_trace(json.loads(path.read_text(encoding="utf-8", errors="replace")))
 
 
