@@ -75,7 +75,7 @@ def optimize(
     if final.timing is not None:
         row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
     if chosen.keep is not None:
-        keep(chosen.keep / task.name, state.best.candidate, final)
+        keep(chosen.keep / task.name, None if chosen.told else state.best.candidate, final)
     return row | {"end": final.stage.value}
 
 
@@ -129,9 +129,11 @@ def order(path: Path) -> int:
     return int(path.stem.partition("_")[0])
 
 
-def keep(folder: Path, candidate: Candidate, evaluation: Evaluation) -> None:
+def keep(folder: Path, candidate: Candidate | None, evaluation: Evaluation) -> None:
+    """A program that was told has its file already."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "kernel.py").write_text(candidate.source)
+    if candidate is not None:
+        (folder / "kernel.py").write_text(candidate.source)
     (folder / "evaluation.json").write_text(evaluation.model_dump_json(indent=1) + "\n")
 
 
@@ -178,7 +180,8 @@ def main() -> None:
     if chosen.table:
         print_table(report)
         return
-    report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
+    if chosen.told is None:
+        report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
     folder = tempfile.TemporaryDirectory()
     with (
         folder as name,
