@@ -309,7 +309,7 @@ def test_nothing_outlives_the_process_that_uses_the_engine() -> None:
     with user:
         assert user.stdout is not None
         judge = int(user.stdout.readline())
-        assert wait_until(lambda: len(family(judge)) >= 2)
+        assert wait_until(lambda: len(family(judge)) >= 2, seconds=120)
         everyone = family(judge)
         user.kill()
     assert wait_until(lambda: not living(everyone))

@@ -39,6 +39,8 @@ REFUSED = EVALUATED.model_copy(update={"message": "it takes too much"})
 class Scripted:
     """A session that ends as the script says."""
 
+    in_doubt = False
+
     def __init__(self, ends: list[Evaluation | Exception]) -> None:
         self._ends = ends
 

@@ -15,6 +15,7 @@ from kernel_smith.evaluation.judge.statistics import (
     distribution,
     estimate,
     student_quantile,
+    usual_sum,
 )
 
 # 97.5% quantiles of Student's t distribution, as printed in statistical tables.
@@ -167,3 +168,19 @@ def test_distribution_names_the_median_and_the_tail() -> None:
     found = distribution([1e-3] * 99 + [5e-3])
     assert found.p50 == pytest.approx(1e-3)
     assert 1e-3 < found.p99 < 5e-3
+
+
+@given(st.floats(0, 10), st.lists(st.floats(0, 1e6), max_size=4))
+def test_a_fifth_of_the_rounds_cannot_spoil_a_sum(usual: float, odd: list[float]) -> None:
+    """Of twenty, four may be anything larger; the sum says what twenty usual ones would be."""
+    values = [usual] * (20 - len(odd)) + [usual + extra for extra in odd]
+    assert usual_sum(values) == pytest.approx(20 * usual)
+
+
+@given(st.lists(st.floats(0, 10), min_size=2, max_size=30))
+def test_a_usual_sum_is_no_larger_than_the_sum(values: list[float]) -> None:
+    assert min(values) * len(values) - 1e-9 <= usual_sum(values) <= sum(values) + 1e-9
+
+
+def test_one_alone_is_usual() -> None:
+    assert usual_sum([3.0]) == 3.0

@@ -2,7 +2,8 @@
 not this candidate's turn."""
 
 TASK = "small_softmax.py"
-EXPECT = {"screened": "monkeypatch", "unscreened": "background-work"}
+# Threads that never rest are seen in one window or the other.
+EXPECT = {"screened": "monkeypatch", "unscreened": ["background-work", "deferred-work"]}
 
 import torch
 

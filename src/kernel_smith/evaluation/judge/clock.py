@@ -23,7 +23,7 @@ from typing import NamedTuple
 from kernel_smith.evaluation.judge.participant import Batch, Participant, Windows
 from kernel_smith.evaluation.judge.reference import InputSet
 from kernel_smith.evaluation.judge.rival import RIVAL, turn_of
-from kernel_smith.evaluation.judge.statistics import LogRatio, estimate
+from kernel_smith.evaluation.judge.statistics import LogRatio, estimate, usual_sum
 from kernel_smith.records import Sampling
 
 _MOST_CALLS = 512
@@ -66,7 +66,7 @@ class Samples:
 
     def outside_cpu(self) -> float:
         """Processor seconds that its process used beside the calls."""
-        return sum(w.service_cpu + w.idle_cpu for w in self.windows)
+        return usual_sum([w.service_cpu + w.idle_cpu for w in self.windows])
 
 
 @dataclass(frozen=True)

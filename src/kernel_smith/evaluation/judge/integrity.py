@@ -12,7 +12,8 @@ import math
 from collections.abc import Sequence
 
 from kernel_smith.evaluation.judge.participant import Windows
-from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
+from kernel_smith.evaluation.judge.statistics import usual_sum
 from kernel_smith.records import KernelShare, Reason
 
 _TOLERATED_SHARE = 0.1  # of the candidate's own run time
@@ -29,21 +30,23 @@ _GLUE_OF_THE_LIBRARY = frozenset({"libtorch_python.so", "libc10.so"})
 def check_processor_use(
     candidate: Sequence[Windows], reference: Sequence[Windows], cores: int
 ) -> None:
-    """Raise `Rejected` where a candidate worked outside its turn or on more than its cores."""
+    """Raise `Rejected` where a candidate worked outside its turn or on more than its cores.
+
+    Processor time, not wall time: a busy machine stretches the latter for the innocent, too.
+    """
     run_wall = sum(w.run_wall for w in candidate)
     run_cpu = sum(w.run_cpu for w in candidate)
     tolerated = _TOLERATED_SHARE * max(run_cpu, run_wall) + _SLACK_SECONDS
-    idle = sum(w.idle_cpu for w in candidate)
-    if idle > tolerated + sum(w.idle_cpu for w in reference):
-        raise Rejected(
+    idle, usual = (usual_sum([w.idle_cpu for w in side]) for side in (candidate, reference))
+    if idle > usual + tolerated:
+        raise Suspected(
             Reason.BACKGROUND_WORK,
             f"used {idle * 1e3:.1f} ms of processor time while it was not its turn "
             f"(and {run_cpu * 1e3:.1f} ms during its calls)",
         )
-    # Processor time, not wall time: a busy machine stretches the latter for the innocent, too.
-    served, usual = (_usual_sum([w.service_cpu for w in side]) for side in (candidate, reference))
+    served, usual = (usual_sum([w.service_cpu for w in side]) for side in (candidate, reference))
     if served > _SERVICE_FACTOR * usual + tolerated:
-        raise Rejected(
+        raise Suspected(
             Reason.DEFERRED_WORK,
             f"used {served * 1e3:.1f} ms of processor time to hand over arguments and results; "
             f"the reference's process used {usual * 1e3:.1f} ms",
@@ -53,12 +56,6 @@ def check_processor_use(
             Reason.EXTRA_CORES,
             f"used {run_cpu / run_wall:.1f} cores' worth of processor time, {cores} were allotted",
         )
-
-
-def _usual_sum(seconds: Sequence[float]) -> float:
-    """Without the largest: the system's own work may fall on anybody, once. To put work off pays
-    only for whoever does it in batch after batch."""
-    return sum(sorted(seconds)[: max(len(seconds) - 1, 1)])
 
 
 def check_library_time(shares: Sequence[KernelShare], seconds_per_call: float) -> None:
@@ -96,7 +93,7 @@ def check_physics(
     """
     floor = output_bytes / bytes_per_second
     if seconds_per_call < floor <= seconds_per_call + doubt:
-        raise Rejected(
+        raise Suspected(
             Reason.TOO_NOISY,
             f"calls took no longer than asking for nothing, which varied by {doubt * 1e6:.2f} us "
             "per call",

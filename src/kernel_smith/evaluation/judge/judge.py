@@ -23,6 +23,7 @@ from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Optio
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 5
+_SECOND_LOOKS = 2  # before somebody is accused of what a busy machine may have done
 _NO_MEMORY = "out of memory"  # CUDA's words, in the last ones of a trusted process
 _WAITS_FOR_MEMORY = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)  # seconds
 
@@ -48,6 +49,7 @@ class Judge:
     ) -> Evaluation:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
         problems: list[str] = []
+        doubts: list[str] = []
         waits = 0
         failed: Beside | None = None
         if self.holds_device and presence.need_of_memory().is_felt():
@@ -60,7 +62,11 @@ class Judge:
             starved = ""
             try:
                 evaluation = session.run(rival)
-                return evaluation.model_copy(update={"beside": failed or evaluation.beside})
+                if not session.in_doubt or len(doubts) == _SECOND_LOOKS:
+                    beside, notes = failed or evaluation.beside, (*evaluation.notes, *doubts)
+                    return evaluation.model_copy(update={"beside": beside, "notes": notes})
+                doubts.append(f"measured again: {evaluation.reason}: {evaluation.message}")
+                progress(doubts[-1])
             except RivalFailed as failure:
                 assert rival is not None
                 failed = rival.unqualified(failure.reason, failure.message)

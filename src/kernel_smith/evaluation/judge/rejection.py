@@ -50,3 +50,7 @@ class Rejected(Exception):
     def from_failure(cls, failure: ChildFailed, *, loading: bool) -> Rejected:
         table = _LOADING if loading else _RUNNING
         return cls(table[failure.kind], failure.message, log=failure.log)
+
+
+class Suspected(Rejected):
+    """The same, by measurements that a busy machine may spoil for the innocent: looked at again."""

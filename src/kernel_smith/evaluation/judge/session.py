@@ -32,7 +32,7 @@ from kernel_smith.evaluation.judge.nursery import Nursery, Place
 from kernel_smith.evaluation.judge.outcome import Outcome, gains, summarise
 from kernel_smith.evaluation.judge.participant import Participant
 from kernel_smith.evaluation.judge.reference import InputSet
-from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.evaluation.judge.rival import RIVAL, Rival
 from kernel_smith.evaluation.judge.twins import fingerprint
 from kernel_smith.evaluation.judge.workshop import Maker
@@ -103,6 +103,7 @@ class Session(ABC):
         self._rival: Rival | None = None
         self._beside: Beside | None = None
         self.role = CANDIDATE
+        self.in_doubt = False
 
     @property
     def interpreted(self) -> bool:
@@ -129,6 +130,7 @@ class Session(ABC):
                 self._compile(tree)
             return self._run_gates(bench)
         except Rejected as rejected:
+            self.in_doubt = isinstance(rejected, Suspected)
             return self._record(reason=rejected.reason, rejected=rejected)
 
     def qualify(self, bench: Bench) -> Rival:

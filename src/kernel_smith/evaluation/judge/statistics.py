@@ -54,6 +54,18 @@ def estimate(log_ratios: Sequence[float]) -> LogRatio:
     return LogRatio(float(kept.mean()), deviation / (share * math.sqrt(count)), len(kept) - 1)
 
 
+def usual_sum(values: Sequence[float]) -> float:
+    """The sum, if the largest fifth, and at least one, had been like the rest.
+
+    As many ratios are left out of an estimate: whoever stands out in so few rounds gains nothing.
+    And the innocent may. Where a hypervisor takes a processor away, as it likes to in the moment in
+    which another one wakes, the system counts the pause as work of whoever ran.
+    """
+    left_out = max(1, int(_TRIM * len(values)))
+    kept = sorted(values)[: max(len(values) - left_out, 1)]
+    return sum(kept) * len(values) / len(kept)
+
+
 def combine(parts: Sequence[LogRatio], weights: Sequence[float]) -> LogRatio:
     """The weighted mean of independent log ratios: the geometric mean of the ratios."""
     total = sum(weights)

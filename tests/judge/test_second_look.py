@@ -1,0 +1,69 @@
+"""An accusation that a busy machine may have caused is looked at again, in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_smith.evaluation.judge import host_session
+from kernel_smith.evaluation.judge.judge import Judge
+from kernel_smith.evaluation.judge.nursery import Nursery
+from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
+from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, Task
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Iterator[Judge]:
+    tmp_path.chmod(0o755)
+    judge = Judge(Nursery(tmp_path))
+    yield judge
+    judge.close()
+    judge.nursery.close()
+
+
+@pytest.fixture
+def evaluate(
+    judge: Judge,
+    monkeypatch: pytest.MonkeyPatch,
+    small_task: Task,
+    honest_source: str,
+    quick: Options,
+) -> Callable[[Rejected, int], Evaluation]:
+    """An honest candidate, which is accused so many times."""
+
+    def run(accusation: Rejected, times: int) -> Evaluation:
+        accusations = iter([accusation] * times)
+        honestly_checked = host_session.check_processor_use
+
+        def check(*windows: Any) -> None:
+            for accused in accusations:
+                raise accused
+            honestly_checked(*windows)
+
+        monkeypatch.setattr(host_session, "check_processor_use", check)
+        candidate = Candidate(source=honest_source, name="honest.py")
+        evaluation = judge.evaluate(small_task, candidate, quick, lambda _: None)
+        assert not list(accusations)
+        return evaluation
+
+    return run
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1, Stage.OK), (2, Stage.OK), (3, Stage.CHEATING)])
+def test_nobody_is_accused_for_what_is_not_seen_again(
+    evaluate: Callable[[Rejected, int], Evaluation], times: int, expected: Stage
+) -> None:
+    evaluation = evaluate(Suspected(Reason.BACKGROUND_WORK, "was busy"), times)
+    assert evaluation.stage is expected
+    assert [note for note in evaluation.notes if "measured again" in note] == [
+        "measured again: background-work: was busy"
+    ] * min(times, 2)
+
+
+def test_what_no_machine_can_cause_is_not_looked_at_again(
+    evaluate: Callable[[Rejected, int], Evaluation],
+) -> None:
+    assert evaluate(Rejected(Reason.PHYSICS_FLOOR, "too fast"), 1).stage is Stage.CHEATING
