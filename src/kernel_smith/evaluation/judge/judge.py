@@ -63,8 +63,9 @@ class Judge:
             try:
                 evaluation = session.run(rival)
                 if not session.in_doubt or len(doubts) == _SECOND_LOOKS:
-                    beside, notes = failed or evaluation.beside, (*evaluation.notes, *doubts)
-                    return evaluation.model_copy(update={"beside": beside, "notes": notes})
+                    notes = (*evaluation.notes, *doubts)
+                    rivalry = failed or evaluation.beside
+                    return evaluation.model_copy(update={"beside": rivalry, "notes": notes})
                 doubts.append(f"measured again: {evaluation.reason}: {evaluation.message}")
                 progress(doubts[-1])
             except RivalFailed as failure:
