@@ -9,7 +9,7 @@ from typing import Any
 
 from ray.cluster_utils import Cluster
 
-LONG = 60.0  # seconds; nothing here takes that long
+LONG = 300.0  # seconds; nothing here takes that long
 
 _SMALL = {"object_store_memory": 80 << 20}
 
