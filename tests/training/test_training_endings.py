@@ -29,8 +29,9 @@ def ending_with(tmp_path: Path, error: BaseException) -> Callable[[], Trained]:
     def fail(**others: Any) -> None:
         raise error
 
-    trainer = SimpleNamespace(train=fail, state=SimpleNamespace(global_step=4))
-    return lambda: train(trainer, None, settings, folder, None, again="AGAIN")
+    state = SimpleNamespace(global_step=4)
+    trainer = SimpleNamespace(train=fail, state=state, add_callback=lambda added: None)
+    return lambda: train(trainer, None, settings, folder, None, print, again="AGAIN")
 
 
 @pytest.mark.parametrize(

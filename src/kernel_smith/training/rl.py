@@ -72,7 +72,7 @@ def train_rl(
         seed=settings.seed,
     )
     trainer = _trainer(settings, tokenizer, rows, environment, journal, report)
-    return train(trainer, tokenizer, settings, folder, checkpoint, again=again)
+    return train(trainer, tokenizer, settings, folder, checkpoint, report, again=again)
 
 
 def _need_a_step(questions: int, needed: int) -> None:

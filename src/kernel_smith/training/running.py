@@ -97,17 +97,24 @@ def train(
     settings: TrainingSettings,
     folder: Folder,
     checkpoint: Path | None,
+    report: Report,
     *,
     again: str,
 ) -> Trained:
     """Runs a trainer from `checkpoint` to its end, and writes the final model."""
-    main = is_main_process()
+    from kernel_smith.training.stopping import Stopping
+
+    main, stopping = is_main_process(), Stopping(report, alone=processes() == 1)
+    trainer.add_callback(stopping)
     journal = Journal(settings.output)
     if main:
         folder.note("running")
         journal.forget_metrics_after(_step(checkpoint))
     with _quiet(), _endings(trainer, folder, again):
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        with stopping:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        if stopping.asked and trainer.state.global_step < settings.steps:
+            raise KeyboardInterrupt
         if main or trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
             save_model(trainer, tokenizer, folder.final, merge=settings.merge)
     metrics = journal.read_metrics()

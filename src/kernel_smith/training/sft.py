@@ -41,7 +41,7 @@ def train_sft(
         held_out = _fitting(held_out, tokenizer, settings, report)
     report(f"{len(rows)} examples, {settings.steps} steps of {settings.batch}")
     trainer = _trainer(settings, tokenizer, rows, held_out, report)
-    return train(trainer, tokenizer, settings, folder, checkpoint, again=again)
+    return train(trainer, tokenizer, settings, folder, checkpoint, report, again=again)
 
 
 def _fitting(rows: list[Row], tokenizer: Any, settings: SftSettings, report: Report) -> list[Row]:
