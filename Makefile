@@ -28,15 +28,17 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that no other work on the machine disturbs: they run side by side. The longest file comes first.
-UNTIMED := $(addprefix tests/,honest archive backends evolution faults gate gpu gpu_suite inline interpreter nsight \
-  proposers records sandbox screen service store suite tasks training trajectories) \
+# Tests that no other work on the machine disturbs: they run side by side. Files that take long come
+# first, so that no worker is left with one of them at the end.
+UNTIMED := $(addprefix tests/,honest backends faults gate proposers service training) \
+  $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
   runs.py seed.py start.py tasks.py train.py) \
-  $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(wildcard tests/judge/test_device_*.py) \
   $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py \
-  fetching.py mixing.py nursery.py outcome.py reference.py room.py statistics.py stock.py twins.py)
+  fetching.py mixing.py nursery.py outcome.py reference.py room.py second_look.py statistics.py stock.py twins.py) \
+  $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
+  archive nsight records screen store)
 
 # Linters beside the tests that they do not disturb.
 test: env
