@@ -28,7 +28,8 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that no other work on the machine disturbs: they run side by side. Files that take long come
+# Tests that no other work on the machine disturbs: they run side by side, and three of them, because they wait a
+# lot. Files that take long come
 # first, so that no worker is left with one of them at the end.
 UNTIMED := $(addprefix tests/,honest backends faults gate proposers service training) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
@@ -46,7 +47,7 @@ test: env
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 test-untimed: env
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
+	$(BIN)/python -m pytest -n 3 --dist loadfile $(UNTIMED)
 
 lint: env
 	$(BIN)/ruff check .

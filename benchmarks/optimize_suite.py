@@ -13,7 +13,8 @@ prints what the results hold, as a table.
 
 With `--told F` somebody outside proposes: the programs of F/TASK are told to a run of the task, one
 after the other, each as a change of the best so far, which is what `kernel-smith ask --best` and
-`tell` do. They are named by their order: 1_fused.py, 2_wider_loads.py.
+`tell` do. They are named by their order and what changed: 1_fused.py, 2_wider_loads.py. `--store F`
+keeps the runs, to learn from.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def optimize(
     row["start"] = first and speed(first.evaluation)
     if chosen.told:
         row["told"] = [
-            {"summary": step.proposal.summary, "speedup": speed(step.evaluation)}
+            {"program": step.proposal.candidate.name, "speedup": speed(step.evaluation)}
             for step in state.steps.values()
         ]
     if state.best is None:
@@ -121,7 +122,7 @@ def tell(
             program = Candidate(backend=chosen.backend, source=path.read_text(), name=path.name)
             best = run.state.best
             parent = best.candidate.content_hash if best is not None else None
-            run.tell(program, engine, parent, path.stem)
+            run.tell(program, engine, parent, path.stem.partition("_")[2].replace("_", " "))
         return run.state, f"{len(paths)} programs are told"
 
 
@@ -169,6 +170,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1, help="so many tasks")
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--told", type=Path, default=None, help="a folder of programs")
+    parser.add_argument("--store", type=Path, default=None, help="keep the runs there")
     parser.add_argument("--task", action="append", default=None)
     parser.add_argument(
         "--only", nargs="*", default=["tuner", "mutator", "seed"], help="who takes part"
@@ -182,10 +184,9 @@ def main() -> None:
         return
     if chosen.told is None:
         report |= {"evaluations": chosen.evaluations, "proposers": chosen.only}
-    folder = tempfile.TemporaryDirectory()
     with (
-        folder as name,
-        Store.open(Path(name) / "runs.sqlite", create=True) as store,
+        tempfile.TemporaryDirectory() as folder,
+        Store.open(chosen.store or Path(folder) / "runs.sqlite", create=True) as store,
         LocalPool(chosen.lanes) as engine,
         ThreadPoolExecutor(chosen.at_once) as threads,
     ):

@@ -3,10 +3,11 @@
     python benchmarks/training_recipe.py --folder F --model MODEL [--stage collect data sft ...]
 
 Without any model, tuner and mutator improve the starting kernels of the training tasks (collect).
-Their good steps become rows (data); a model learns from them (sft), and then from what the judge
-says of its own answers (rl). Base, SFT and RL model, mutator and tuner each work alone on the tasks
-that were held out, from the starting kernel, with the same number of proposals (compare). `report`
-writes F/report.json and prints a table.
+Their good steps, and those of other runs that are brought along as F/steps*.sqlite, become rows
+(data). A model learns from them (sft), and then from what the judge says of its own answers (rl).
+Base, SFT and RL model, mutator and tuner each work alone on the tasks that were held out, from the
+starting kernel, with the same number of proposals (compare). `report` writes F/report.json and
+prints a table.
 
 The same command goes on where it stopped; `--minutes` bounds one call. Models are asked on the GPU
 if there is one, kernels are judged on the CPU. Answers without a program count as proposals; that
@@ -139,7 +140,7 @@ class Recipe:
         tried: list[str] = []
         for filters in LADDERS[purpose]:
             settings = BuildSettings(
-                stores=(self.folder / "steps.sqlite",),
+                stores=tuple(sorted(self.folder.glob("steps*.sqlite"))),
                 folder=self.folder / f"data-{purpose}",
                 purpose=purpose,
                 filters=filters,

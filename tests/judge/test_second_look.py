@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,11 @@ from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, Task
 
 
-@pytest.fixture
-def judge(tmp_path: Path) -> Iterator[Judge]:
-    tmp_path.chmod(0o755)
-    judge = Judge(Nursery(tmp_path))
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    folder = tmp_path_factory.mktemp("judge")
+    folder.chmod(0o755)
+    judge = Judge(Nursery(folder))
     yield judge
     judge.close()
     judge.nursery.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ from kernel_smith.training.config import RewardSettings, RlSettings, SftSettings
 from kernel_smith.training.folder import Folder
 from kernel_smith.training.rl import evaluation_options
 from kernel_smith.training.running import Trained, common_arguments, train
+from kernel_smith.training.stopping import Stopping
 
 
 def ending_with(tmp_path: Path, error: BaseException) -> Callable[[], Trained]:
@@ -57,6 +60,17 @@ def test_an_interrupt_names_the_command_that_goes_on(tmp_path: Path) -> None:
     with pytest.raises(Interrupted) as caught:
         ending_with(tmp_path, KeyboardInterrupt())()
     assert caught.value.hint == f"go on from {tmp_path / 'out' / 'checkpoint-3'}: AGAIN"
+
+
+def test_a_second_interrupt_does_not_wait_for_the_step() -> None:
+    before, said = signal.getsignal(signal.SIGINT), []
+    with Stopping(said.append, alone=True) as stopping:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stopping.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "Ctrl-C again" in said[0]
 
 
 def test_other_errors_are_not_hidden(tmp_path: Path) -> None:
