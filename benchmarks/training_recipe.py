@@ -73,7 +73,7 @@ ARMS = ("base", "sft", "rl", "mutator", "tuner")
 HELD_OUT = ("loss", "pooling", "quantisation", "softmax")
 FINAL = Options(sampling=Sampling(target=0.01, unstable_above=0.2, max_seconds=2.0))
 
-_ENOUGH_ROWS = 50
+_ENOUGH_ROWS = 100
 _NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
 _ANY_HONEST = ("held-out", "correct", "timed", "honest-lineage", "new", "balanced")
 # The filters to try, until one leaves enough rows. A question need not have a good answer yet.

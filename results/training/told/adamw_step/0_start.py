@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/adamw_step/start_cpp.py

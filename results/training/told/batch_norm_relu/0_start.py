@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/batch_norm_relu/start_cpp.py

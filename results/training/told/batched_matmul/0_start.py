@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/batched_matmul/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/bias_hardswish_residual/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/bilinear_upsample/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/causal_attention/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/causal_conv1d_silu/start_cpp.py

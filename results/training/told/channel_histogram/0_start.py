@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/channel_histogram/start_cpp.py

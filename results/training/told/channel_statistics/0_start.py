@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/channel_statistics/start_cpp.py

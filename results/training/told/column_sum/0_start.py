@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/column_sum/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/conv2d_3x3_relu/start_cpp.py

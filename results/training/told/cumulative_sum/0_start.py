@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/cumulative_sum/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/decode_attention/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/depthwise_conv2d/start_cpp.py

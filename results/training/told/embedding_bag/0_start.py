@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/embedding_bag/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/fused_add_rms_norm/start_cpp.py

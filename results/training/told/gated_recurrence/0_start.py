@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/gated_recurrence/start_cpp.py

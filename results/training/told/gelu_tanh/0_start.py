@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/gelu_tanh/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/gram_matrix/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/graph_aggregate/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/group_norm_silu/start_cpp.py

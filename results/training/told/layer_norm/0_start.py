@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/layer_norm/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/linear_gelu/start_cpp.py

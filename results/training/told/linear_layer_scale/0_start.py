@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/linear_layer_scale/start_cpp.py

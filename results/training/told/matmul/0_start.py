@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/matmul/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/pairwise_distance/start_cpp.py

@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/rotary_embedding/start_cpp.py

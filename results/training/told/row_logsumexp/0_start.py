@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/row_logsumexp/start_cpp.py

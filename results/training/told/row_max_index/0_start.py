@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/row_max_index/start_cpp.py

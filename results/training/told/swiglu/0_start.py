@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/swiglu/start_cpp.py

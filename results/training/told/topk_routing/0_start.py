@@ -1,0 +1,1 @@
+../../../../src/kernel_smith/tasks/suite/topk_routing/start_cpp.py
