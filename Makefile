@@ -28,8 +28,7 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that no other work on the machine disturbs. They wait a lot, so four workers run side by side on two cores. Files
-# that take long come first, so that nobody is left with one of them at the end.
+# Tests that no other work on the machine disturbs: they run side by side, each worker on a core of its own.
 UNTIMED := $(addprefix tests/,honest backends faults gate proposers service training) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
@@ -46,7 +45,7 @@ test: env
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 test-untimed: env
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(UNTIMED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
 
 lint: env
 	$(BIN)/ruff check .

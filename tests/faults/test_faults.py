@@ -119,7 +119,7 @@ def engine() -> Iterator[LocalEngine]:
 
 def judge(engine: LocalEngine, task: Task, source: str) -> Evaluation:
     sampling = Sampling(target=10, unstable_above=1e9, min_rounds=3, max_rounds=3, max_seconds=5)
-    limits = Limits(call_seconds=0.3, load_seconds=5, memory_bytes=1 << 30)
+    limits = Limits(call_seconds=0.6, load_seconds=5, memory_bytes=1 << 30)
     options = Options(screen=False, seeds=1, sampling=sampling, limits=limits)
     return engine.evaluate(task, Candidate(source=source), options)
 
