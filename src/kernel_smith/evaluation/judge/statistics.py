@@ -57,7 +57,8 @@ def estimate(log_ratios: Sequence[float]) -> LogRatio:
 def usual_sum(values: Sequence[float]) -> float:
     """The sum, if the largest fifth, and at least one, had been like the rest.
 
-    As many ratios are left out of an estimate: whoever stands out in so few rounds gains nothing.
+    From five rounds on as many ratios are left out of an estimate, so that to stand out in so few
+    of them gains nothing.
     And the innocent may. Where a hypervisor takes a processor away, as it likes to in the moment in
     which another one wakes, the system counts the pause as work of whoever ran.
     """
