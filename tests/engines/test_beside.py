@@ -10,6 +10,7 @@ from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import Candidate, Options, Reason, Stage, Task
 
+# The gates call it four times; timing calls it five times at least, on however slow a machine.
 CRASHES_WHEN_TIMED = """
 import ctypes
 
@@ -18,7 +19,7 @@ CALLS = 0
 IN_FORWARD = """
         global CALLS
         CALLS += 1
-        if CALLS > 40:
+        if CALLS > 6:
             ctypes.string_at(0)
 """
 
