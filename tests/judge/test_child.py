@@ -178,10 +178,13 @@ def test_a_death_is_told_in_the_wardens_words(
     assert message in failed.message
 
 
-def test_a_warden_that_is_gone_is_nobodys_verdict(puppet: Puppet) -> None:
+@pytest.mark.parametrize("still_ending", [False, True])
+def test_a_warden_that_is_gone_is_nobodys_verdict(puppet: Puppet, still_ending: bool) -> None:
+    """Its process ends with it, and has closed its files some time before it is gone."""
     puppet.child.ready()
-    puppet.process.kill()
-    puppet.process.wait()
+    if not still_ending:
+        puppet.process.kill()
+        puppet.process.wait()
     puppet.status.close()
     puppet.channel.close()
     with pytest.raises(Interrupted):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -88,7 +87,7 @@ def test_sft_writes_a_model_that_answers_and_goes_on_where_it_stopped(
 
 def press_ctrl_c_in_the_second_step(what: str) -> None:
     if what.startswith("step 1 of"):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_the_step_in_which_a_training_is_interrupted_is_kept(

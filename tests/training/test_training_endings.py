@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -65,10 +64,10 @@ def test_an_interrupt_names_the_command_that_goes_on(tmp_path: Path) -> None:
 def test_a_second_interrupt_does_not_wait_for_the_step() -> None:
     before, said = signal.getsignal(signal.SIGINT), []
     with Stopping(said.append, alone=True) as stopping:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         assert stopping.asked
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     assert "Ctrl-C again" in said[0]
 

@@ -63,6 +63,7 @@ class Child:
         self._log = log
         self.scratch = scratch
         self._exit: dict[str, Any] | None = None
+        self._warden_gone = False
         self._descriptors: list[int] = []
         self._ended = False
         self._pidfd = -1
@@ -179,12 +180,12 @@ class Child:
         report = self.exit_report()
         log = self.read_log()
         code = report.get("exited")
-        if not isinstance(code, int) and self.alive():
+        if not isinstance(code, int):
+            if self._warden_gone or not self.alive():
+                # No candidate can end its warden: something else did, or the zygote was killed.
+                raise Interrupted(f"a warden ended without a word during {op}")
             self.kill()
             raise self._failure("protocol", f"closed the connection during {op}", log)
-        if not isinstance(code, int):
-            # No candidate can end its warden: something else did, or the zygote was killed.
-            raise Interrupted(f"a warden ended without a word during {op}")
         if report.get("exceeded"):
             raise self._failure("memory", str(report["exceeded"]), log)
         ending = f"exited with status {code}"
@@ -216,8 +217,9 @@ class Child:
         if self._exit is None:
             try:
                 self._exit = self._status.receive(timeout)
-            except WireError:
+            except WireError as error:
                 self._exit = {}
+                self._warden_gone = isinstance(error, WireClosed)
         return self._exit
 
     def wait(self, timeout: float) -> int | None:
