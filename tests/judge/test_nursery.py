@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.records import Limits
 
 
@@ -52,6 +54,20 @@ def test_programs_that_take_too_much_memory_together_are_told_so(
     assert code == -signal.SIGKILL
     assert "stopped:" in log
     assert "bytes of memory are in use" in log
+
+
+def test_a_zygote_whose_judge_is_gone_before_it_begins_ends() -> None:
+    """It could not be told otherwise from one whose judge is busy."""
+    with subprocess.Popen(["true"]) as judge:
+        pass
+    held, given = Channel.pair()
+    command = [sys.executable, "-m", "kernel_smith.evaluation.sandbox", "candidates"]
+    done = subprocess.run(
+        [*command, str(given.fileno()), str(judge.pid), "0"], pass_fds=(given.fileno(),), timeout=60
+    )
+    held.close()
+    given.close()
+    assert done.returncode == 128 + signal.SIGKILL
 
 
 def zygote_of_compilers() -> int:

@@ -37,8 +37,9 @@ class Zygote:
         # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
         environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
         module = "kernel_smith.evaluation.sandbox"
+        numbers = (far.fileno(), os.getpid(), *self._cores)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, self._kind, str(far.fileno()), *map(str, self._cores)],
+            [sys.executable, "-m", module, self._kind, *map(str, numbers)],
             pass_fds=(far.fileno(),),
             stdin=subprocess.DEVNULL,
             env=environment,

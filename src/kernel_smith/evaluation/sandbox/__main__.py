@@ -1,6 +1,6 @@
-"""A zygote's process: `python -m kernel_smith.evaluation.sandbox candidates|compilers FD CORE...`.
+"""A zygote: `python -m kernel_smith.evaluation.sandbox candidates|compilers FD JUDGE CORE...`.
 
-Started by a judge, which holds the other end of the socket FD.
+Started by the process JUDGE, which holds the other end of the socket FD.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kernel_smith.evaluation.sandbox.zygote import Run, serve
 def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
+    die_with_parent(int(sys.argv[3]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.sched_setaffinity(0, {int(core) for core in sys.argv[3:]})
+    os.sched_setaffinity(0, {int(core) for core in sys.argv[4:]})
     run = _load_runner() if sys.argv[1] == "candidates" else _refuse
     serve(Channel.from_fd(int(sys.argv[2])), run)
 

@@ -69,13 +69,14 @@ def entered(feature: str) -> bool:
     return feature in _entered
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int | None = None) -> None:
     """Be killed when the parent ends; end at once if it has ended already.
 
-    The parent is the thread that forked. A change of user clears the setting, so `confine` makes
-    it once more after privileges were dropped.
+    The parent is the thread that forked; who started as a program of its own has to be told which
+    process that was, since by now it may be another. A change of user clears the setting, so
+    `confine` makes it once more after privileges were dropped.
     """
-    parent = os.getppid()
+    parent = parent or os.getppid()
     kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # Seen from a new pid namespace every parent is 0; there the descriptor tells.
     if os.getppid() != parent or _warden_has_ended():
