@@ -45,7 +45,7 @@ test: env
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(UNTIMED))
 
 test-untimed: env
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(UNTIMED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(UNTIMED)
 
 lint: env
 	$(BIN)/ruff check .

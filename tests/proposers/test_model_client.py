@@ -179,7 +179,8 @@ def test_trouble_that_stays_is_named(
     make_client: MakeClient, trouble: Reply, kind: type[failures.ModelError], word: str
 ) -> None:
     with OpenAIServer([trouble]) as server:
-        client = make_client(server.base_url, silence_seconds=0.2, retries=1)
+        silence = 0.2 if kind is failures.Stalled else 30
+        client = make_client(server.base_url, silence_seconds=silence, retries=1)
         with pytest.raises(kind, match=word) as caught:
             ask(client)
     assert len(server.requests) == 2
