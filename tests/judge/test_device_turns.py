@@ -24,6 +24,7 @@ from kernel_smith.evaluation.judge.device import turns as module
 if len(sys.argv) > 1:
     module.AT_THE_DOOR = float(sys.argv[1])
 turns, entered = module.Turns(), []
+print("ready", flush=True)
 for line in sys.stdin:
     word = line.strip()
     if word == "leave":
@@ -49,9 +50,12 @@ class Player:
             stdout=subprocess.PIPE,
             bufsize=0,
         )
+        self._ready = False
 
     def begin(self, word: str) -> None:
         assert self._process.stdin is not None
+        self._ready = self._ready or self.done()
+        assert self._ready
         self._process.stdin.write(f"{word}\n".encode())
 
     def done(self, seconds: float = PATIENCE) -> bool:
@@ -88,7 +92,7 @@ def player(tmp_path: Path) -> Iterator[Callable[..., Player]]:
 
 
 def wait_for_closed_door(folder: Path) -> None:
-    """Until somebody waits for the device alone."""
+    """Until somebody waits for a turn, or for the device alone."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         for path in folder.glob("*-door.lock"):
@@ -112,10 +116,11 @@ def test_one_at_a_time(player: Callable[[], Player], first: str, second: str) ->
     assert other.done()
 
 
-def test_those_who_share_take_turns(player: Callable[[], Player]) -> None:
+def test_those_who_share_take_turns(player: Callable[[], Player], tmp_path: Path) -> None:
     first, second = player(), player()
     first.do("sharing")
     second.begin("sharing")
+    wait_for_closed_door(tmp_path)
     time.sleep(A_WHILE)  # longer than a turn lasts
     first.begin("pause")
     assert second.done()
@@ -125,7 +130,7 @@ def test_those_who_share_take_turns(player: Callable[[], Player]) -> None:
 
 
 def test_beside_one_who_lingers_others_have_their_turns_but_none_is_alone(
-    player: Callable[[], Player],
+    player: Callable[[], Player], tmp_path: Path
 ) -> None:
     lingerer, sharer, loner = player(), player(), player()
     lingerer.do("sharing")
@@ -133,6 +138,7 @@ def test_beside_one_who_lingers_others_have_their_turns_but_none_is_alone(
     sharer.do("sharing")
     sharer.do("leave")
     loner.begin("alone")
+    wait_for_closed_door(tmp_path)
     assert loner.waits()
     lingerer.begin("leave")
     assert loner.done()
@@ -142,7 +148,7 @@ def test_beside_one_who_lingers_others_have_their_turns_but_none_is_alone(
 
 
 def test_one_who_lingers_may_step_out_and_come_back_to_linger(
-    player: Callable[[], Player],
+    player: Callable[[], Player], tmp_path: Path
 ) -> None:
     lingerer, sharer, loner = player(), player(), player()
     lingerer.do("sharing")
@@ -153,6 +159,7 @@ def test_one_who_lingers_may_step_out_and_come_back_to_linger(
     lingerer.do("come_back")
     sharer.do("sharing")
     loner.begin("alone")
+    wait_for_closed_door(tmp_path)
     assert loner.waits()
     sharer.do("leave")
     assert loner.waits()
@@ -160,12 +167,13 @@ def test_one_who_lingers_may_step_out_and_come_back_to_linger(
     assert loner.done()
 
 
-def test_nobody_waits_for_ever(player: Callable[[], Player]) -> None:
+def test_nobody_waits_for_ever(player: Callable[[], Player], tmp_path: Path) -> None:
     """One lingers and wants its turn back, which another has, which a third keeps out."""
     lingerer, sharer, loner = player(), player(), player()
     lingerer.do("sharing")
     lingerer.do("lingering")
     loner.begin("alone")
+    wait_for_closed_door(tmp_path)
     assert loner.waits()
     sharer.begin("sharing")
     assert sharer.waits()
