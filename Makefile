@@ -38,7 +38,7 @@ UNTIMED := $(addprefix tests/,honest backends faults gate proposers service trai
   $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py \
   fetching.py mixing.py nursery.py outcome.py reference.py room.py second_look.py statistics.py stock.py twins.py) \
   $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
-  archive nsight records screen store)
+  archive nsight mctracer records screen store)
 
 # Linters beside the tests that they do not disturb.
 test: env

@@ -69,10 +69,15 @@ def test_a_candidate_without_kernels_ends_with_one_and_a_record(cli: Cli, files:
     assert report.target == "sm_90"
 
 
+def test_a_triton_that_cannot_compile_for_metax_is_named(cli: Cli, files: Path) -> None:
+    done = cli(*COMMAND, "--arch", "xcore1000")
+    done.complains(3, "this Triton has no backend for MACA", "the Triton that MetaX provides")
+
+
 def test_mistakes_come_with_their_remedy(
     cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cli(*COMMAND, "--arch", "sm_1").complains(2, "sm_1", "sm_90", "gfx942")
+    cli(*COMMAND, "--arch", "sm_1").complains(2, "sm_1", "sm_90", "gfx942", "xcore1000")
     wrong_backend = ("evaluate", "relu.py", "mine.py", "--compile-only")
     cli(*wrong_backend).complains(2, "cpp", "name another --backend")
     without = ("evaluate", "relu.py", "mine.py", "--arch", "sm_90")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -106,16 +106,51 @@ def test_torch_is_asked_for_its_cuda_without_importing_it(
     state: str,
     words: str,
 ) -> None:
-    package = tmp_path / "site" / "torch"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("raise RuntimeError('imported')")
-    (package / "version.py").write_text(text)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.syspath_prepend(str(package.parent))
+    install_torch(text, tmp_path, monkeypatch)
     found = checks(cli)["torch for the GPU"]
     assert found["state"] == state
     assert words in found["found"]
     assert bool(found["remedy"]) is (state != "ok")
+
+
+def install_torch(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that says no more than its version."""
+    package = tmp_path / "site" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    (package / "version.py").write_text(version)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.syspath_prepend(str(package.parent))
+
+
+@pytest.mark.parametrize(
+    ("vendor", "text", "state", "words"),
+    [
+        ("MetaX", "__version__ = '2.8.0+metax3.5.3.9'\n", "ok", "MACA 3.5.3.9"),
+        ("MetaX", "cuda = '11.6'\nmaca: Optional[str] = '3.3'\n", "ok", "MACA 3.3"),
+        ("MetaX", "__version__ = '2.8.0+cu128'\ncuda = '12.8'\n", "degraded", "without MACA"),
+        ("AMD", "cuda = None\nhip: Optional[str] = '6.4.43483-a187df25c'\n", "ok", "HIP 6.4.43483"),
+        ("AMD", "cuda = '12.8'\nhip: Optional[str] = None\n", "degraded", "without HIP"),
+    ],
+)
+def test_gpus_of_others_are_named_with_the_torch_that_they_need(
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    vendor: Literal["MetaX", "AMD"],
+    text: str,
+    state: str,
+    words: str,
+) -> None:
+    found = Gpus(("one", "another"), None, vendor)
+    monkeypatch.setattr(devices, "gpus", lambda: found)
+    install_torch(text, tmp_path, monkeypatch)
+    told = checks(cli)
+    assert told[f"{vendor} GPU"]["found"] == "one, another"
+    assert told["torch for the GPU"]["state"] == state
+    assert words in told["torch for the GPU"]["found"]
+    assert "NVIDIA GPU" not in told
+    assert ("mcTracer" in told) is (vendor == "MetaX")
 
 
 def test_launchers_need_the_headers_of_python(

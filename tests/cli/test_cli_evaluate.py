@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 from kernel_smith.cli import evaluate
+from kernel_smith.evaluation import mctracer
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.confine.devices import Gpus
@@ -36,6 +37,7 @@ from kernel_smith.records import (
     Stage,
     Task,
     Timing,
+    TracedKernel,
     WorkloadTiming,
 )
 from kernel_smith.records.schema_files import schema_texts
@@ -410,14 +412,45 @@ def test_interpreting_is_for_kernels_that_are_to_run(
     cli("evaluate", "relu.py", "right.py", "--interpret", *arguments).complains(2, *words)
 
 
+@pytest.mark.parametrize("option", ["--ncu", "--mctracer"])
 def test_a_profiler_needs_the_gpu_that_the_kernel_ran_on(
-    cli: Cli, files: Path, answer: Callable[..., list[Options]]
+    cli: Cli, files: Path, answer: Callable[..., list[Options]], option: str
 ) -> None:
-    command = ("evaluate", "relu.py", "right.py", "--ncu", "--quiet", "--fresh")
+    command = ("evaluate", "relu.py", "right.py", option, "--quiet", "--fresh")
     elsewhere = cli(*command, "--engine", "http://127.0.0.1:9")
-    elsewhere.complains(2, "the GPU is elsewhere", "leave out --ncu")
+    elsewhere.complains(2, "the GPU is elsewhere", f"leave out {option}")
     answer(interpreted=True)
-    cli(*command).complains(2, "--ncu without a GPU", "leave it out")
+    cli(*command).complains(2, f"{option} without a GPU", "leave it out")
+
+
+def test_what_mctracer_sees_is_in_the_record(
+    cli: Cli,
+    files: Path,
+    answer: Callable[..., list[Options]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def trace(task: Task, candidate: Candidate, workload: str) -> tuple[TracedKernel, ...]:
+        return (TracedKernel(name=f"kernel_of_{workload}", launches=2, share=1.0),)
+
+    monkeypatch.setattr(mctracer, "trace_candidate", trace)
+    answer(timing=timing(), device=GPU)
+    command = ("evaluate", "relu.py", "right.py", "--mctracer", "--quiet", "--fresh")
+    (seen,) = record(cli(*command, "--json")).traced
+    assert (seen.name, seen.launches) == ("kernel_of_default", 2)
+    assert "kernel_of_default: 2 launches" in cli(*command).out
+
+
+def test_without_mctracer_the_remedy_is_named(
+    cli: Cli,
+    files: Path,
+    answer: Callable[..., list[Options]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MACA_PATH", str(files / "nothing"))
+    monkeypatch.setenv("PATH", str(files / "nothing"))
+    answer(timing=timing(), device=GPU)
+    done = cli("evaluate", "relu.py", "right.py", "--mctracer", "--quiet", "--fresh")
+    done.complains(3, "mcTracer is not installed", "leave out --mctracer")
 
 
 def test_a_service_that_does_not_answer_is_named(cli: Cli, files: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.evaluation.backends.triton import require_triton
 from kernel_smith.evaluation.gate import compile_only, find_target
 from kernel_smith.evaluation.gate.inside.inputs import draw_init_inputs, draw_inputs
 from kernel_smith.evaluation.gate.inside.measure import (
@@ -139,3 +141,21 @@ def test_without_triton_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(MissingPrerequisite) as caught:
         compile_only(Task(name="t", source=""), Candidate(source=""), find_target("sm_90"))
     assert "pip install" in caught.value.hint
+
+
+@pytest.mark.parametrize("found", ["2.1.0", "3.1.0+metax3.5.3.9"])
+def test_a_triton_that_is_too_old_is_not_the_candidates_fault(
+    monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: found)
+    with pytest.raises(MissingPrerequisite, match=r"too old, expected 3\.2") as caught:
+        require_triton()
+    assert "triton>=3.2" in caught.value.hint
+
+
+def test_a_triton_in_a_package_of_another_name_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", unknown)
+    assert require_triton() == "of unknown version"

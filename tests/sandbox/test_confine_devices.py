@@ -91,3 +91,71 @@ def test_a_gpu_that_nobody_describes_counts_all_the_same(
     show_nodes(monkeypatch, "nvidia0")
     (name,) = gpus().names
     assert "unknown" in name
+
+
+@pytest.fixture
+def folder(tmp_path: Path, driver: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In the place of /dev; `driver` is empty."""
+    folder = tmp_path / "dev"
+    (folder / "dri").mkdir(parents=True)
+    monkeypatch.setattr(devices, "FOLDER", folder)
+    monkeypatch.setattr(devices, "TOPOLOGY", tmp_path / "topology")
+    return folder
+
+
+def add_nodes(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).symlink_to("/dev/null")  # any device will do
+
+
+def test_files_of_graphics_cards_are_handed_over_only_beside_a_gpu_that_needs_them(
+    folder: Path,
+) -> None:
+    add_nodes(folder, "dri/card0", "dri/renderD128", "nvidia0")
+    assert devices.nodes() == (folder / "nvidia0",)
+    assert devices.descriptions() == ()
+    add_nodes(folder, "mxcd")
+    names = ["dri/card0", "dri/renderD128", "mxcd", "nvidia0"]
+    assert devices.nodes() == tuple(folder / name for name in names)
+    assert Path("/sys/devices") in devices.descriptions()
+
+
+LISTED = """\
+mx-smi  version: 2.2.3
+GPU#0    MXC500        0000:08:00.0    Available (UUID: GPU-1)
+GPU#1    MXC600-AL     0000:09:00.0    Available (UUID: GPU-2)
+"""
+
+
+def test_metax_gpus_are_listed_by_their_own_tool(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_nodes(folder, "mxcd", "dri/renderD128")
+    tool = tmp_path / "mx-smi"
+    tool.write_text(f"#!/bin/sh\ntest \"$1\" = -L || exit 1\ncat <<'END'\n{LISTED}END\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert gpus() == Gpus(("MXC500", "MXC600-AL"), None, "MetaX")
+
+
+@pytest.mark.parametrize("text", [None, "#!/bin/sh\nexit 1\n", "no program at all"])
+def test_a_metax_gpu_that_nobody_lists_counts_all_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    add_nodes(folder, "mxcd")
+    if text is not None:
+        (tmp_path / "mx-smi").write_text(text)
+        (tmp_path / "mx-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpus() == Gpus(("MetaX GPU of unknown name",), None, "MetaX")
+
+
+def test_amd_gpus_are_told_from_processors(folder: Path, tmp_path: Path) -> None:
+    add_nodes(folder, "kfd", "dri/renderD128")
+    assert gpus() == Gpus(("AMD GPU of unknown name",), None, "AMD")
+    for number, units, name in ((0, 0, ""), (1, 440, "gfx90a"), (2, 440, "")):
+        node = tmp_path / "topology" / str(number)
+        node.mkdir(parents=True)
+        (node / "properties").write_text(f"cpu_cores_count 0\nsimd_count {units}\n")
+        (node / "name").write_text(f"{name}\n")
+    assert gpus().names == ("gfx90a", "AMD GPU of unknown name")

@@ -23,6 +23,17 @@ _WITHOUT_COMPILER = {
     "maca": _CONFORMANCE,
     "hip": _CONFORMANCE,
 }
+# In torch's own version.py
+_BUILT_FOR = {
+    "CUDA": r"^cuda\b.*= '([\d.]+)'",
+    "MACA": r"(?:^maca\b.*= '|\+metax)([\d.]+)",
+    "HIP": r"^hip\b.*= '([\d.]+)",
+}
+_TORCH_FOR = {
+    "CUDA": "install a torch that was built for CUDA: https://pytorch.org/get-started/locally",
+    "MACA": "install MetaX's torch for MACA: https://developer.metax-tech.com",
+    "HIP": "install a torch that was built for ROCm: https://pytorch.org/get-started/locally",
+}
 
 
 class Check(NamedTuple):
@@ -143,6 +154,8 @@ def _accelerators() -> list[Check]:
     from kernel_smith.evaluation.sandbox.confine import devices
 
     found = devices.gpus()
+    if found.names and found.vendor != "NVIDIA":
+        return [Check(f"{found.vendor} GPU", "ok", ", ".join(found.names)), *_beside(found.vendor)]
     if found.names:
         what = f"{', '.join(found.names)}; driver {found.driver or 'of unknown version'}"
         return [Check("NVIDIA GPU", "ok", what), *_beside_a_gpu()]
@@ -158,10 +171,16 @@ def _accelerators() -> list[Check]:
 
 
 def _beside_a_gpu() -> list[Check]:
-    return [_torch_for_gpu(), _launchers(), _telemetry(), _nsight()]
+    return [_torch_for_gpu("CUDA"), _launchers(), _telemetry(), _nsight()]
 
 
-def _torch_for_gpu() -> Check:
+def _beside(vendor: Literal["MetaX", "AMD"]) -> list[Check]:
+    if vendor == "AMD":
+        return [_torch_for_gpu("HIP")]
+    return [_torch_for_gpu("MACA"), _mctracer()]
+
+
+def _torch_for_gpu(kind: Literal["CUDA", "MACA", "HIP"]) -> Check:
     """Read, not imported: that would take seconds."""
     from importlib.util import find_spec
 
@@ -169,11 +188,11 @@ def _torch_for_gpu() -> Check:
     version = ""
     if torch is not None and torch.origin is not None:
         version = Path(torch.origin).with_name("version.py").read_text()
-    built_for = re.search(r"^cuda\b.*= '([\d.]+)'", version, re.MULTILINE)
+    built_for = re.search(_BUILT_FOR[kind], version, re.MULTILINE)
     if built_for:
-        return Check("torch for the GPU", "ok", f"built for CUDA {built_for[1]}")
-    remedy = "install a torch that was built for CUDA: https://pytorch.org/get-started/locally"
-    return Check("torch for the GPU", "degraded", "built without CUDA: no GPU is used", remedy)
+        return Check("torch for the GPU", "ok", f"built for {kind} {built_for[1]}")
+    what = f"built without {kind}: no GPU is used"
+    return Check("torch for the GPU", "degraded", what, _TORCH_FOR[kind])
 
 
 def _launchers() -> Check:
@@ -212,6 +231,14 @@ def _nsight() -> Check:
     found = find_ncu()
     missing = "not found; only `evaluate --ncu` needs it"
     return Check("ncu", "ok", missing if found is None else str(found))
+
+
+def _mctracer() -> Check:
+    from kernel_smith.evaluation.mctracer import find_mctracer
+
+    found = find_mctracer()
+    missing = "not found; only `evaluate --mctracer` needs it"
+    return Check("mcTracer", "ok", missing if found is None else str(found))
 
 
 _CHECKS: tuple[Callable[[], list[Check]], ...] = (

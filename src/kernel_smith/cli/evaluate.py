@@ -29,6 +29,8 @@ from kernel_smith.tasks import find_task
 
 _NEGATIVE = 1
 _INTERPRET = "--interpret"
+_NCU = "--ncu"
+_MCTRACER = "--mctracer"
 _BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 
 
@@ -76,8 +78,12 @@ def evaluate(
     ncu: Annotated[
         bool,
         typer.Option(
-            "--ncu", help="Then have Nsight Compute watch it on the GPU, without the sandbox."
+            _NCU, help="Then have Nsight Compute watch it on the GPU, without the sandbox."
         ),
+    ] = False,
+    mctracer: Annotated[
+        bool,
+        typer.Option(_MCTRACER, help="The same with mcTracer, on a MetaX GPU."),
     ] = False,
     beside: Annotated[
         Path | None,
@@ -114,10 +120,11 @@ def evaluate(
         raise typer.Exit(0 if compiles else _NEGATIVE)
     if arch is not None:
         raise BadInput(f"--arch {arch} without --compile-only", hint="add --compile-only")
-    if ncu and engine is not None:
+    watchers = [option for option, asked in ((_NCU, ncu), (_MCTRACER, mctracer)) if asked]
+    if watchers and engine is not None:
         raise BadInput(
-            f"--ncu with --engine {engine}: the GPU is elsewhere",
-            hint="leave out --ncu, or evaluate on that machine",
+            f"{watchers[0]} with --engine {engine}: the GPU is elsewhere",
+            hint=f"leave out {watchers[0]}, or evaluate on that machine",
         )
     options = Options(
         seeds=seeds,
@@ -141,8 +148,8 @@ def evaluate(
             )
     else:
         evaluation = cached
-    if ncu:
-        evaluation = _watched(evaluation, found, program, quiet=quiet)
+    for watcher in watchers:
+        evaluation = _watched(evaluation, found, program, watcher, quiet=quiet)
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
@@ -150,19 +157,27 @@ def evaluate(
     raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
 
 
-def _watched(evaluation: Evaluation, task: Task, program: Candidate, *, quiet: bool) -> Evaluation:
-    """With what Nsight Compute sees, on the workload that takes longest."""
+def _watched(
+    evaluation: Evaluation, task: Task, program: Candidate, watcher: str, *, quiet: bool
+) -> Evaluation:
+    """With what the tool of this option sees, on the workload that takes longest."""
+    from kernel_smith.evaluation.mctracer import trace_candidate
     from kernel_smith.evaluation.nsight import profile_candidate
 
     if not evaluation.ok:
         return evaluation  # what the judge refuses is not run without a sandbox
     if evaluation.device is None or evaluation.timing is None:
-        raise BadInput("--ncu without a GPU", hint="leave it out, or evaluate where there is one")
+        hint = "leave it out, or evaluate where there is one"
+        raise BadInput(f"{watcher} without a GPU", hint=hint)
     longest = max(evaluation.timing.workloads, key=lambda timed: timed.candidate.p50)
     with progress(quiet) as report:
-        report(f"Nsight Compute watches {longest.workload}")
-        kernels = profile_candidate(task, program, longest.workload)
-    return evaluation.model_copy(update={"nsight": kernels})
+        if watcher == _NCU:
+            report(f"Nsight Compute watches {longest.workload}")
+            counted = profile_candidate(task, program, longest.workload)
+            return evaluation.model_copy(update={"nsight": counted})
+        report(f"mcTracer watches {longest.workload}")
+        traced = trace_candidate(task, program, longest.workload)
+        return evaluation.model_copy(update={"traced": traced})
 
 
 def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -> None:

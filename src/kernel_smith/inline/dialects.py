@@ -12,6 +12,7 @@ A `Recipe` is one row: where its compiler is looked for, and the arguments that 
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,11 @@ class Recipe:
     """A source that must compile, or the compiler itself is at fault."""
     headers: tuple[Path, ...] = ()
     """Folders and files whose content decides what is built."""
+
+    def home_folder(self) -> str:
+        """Where the vendor's software is on this machine, or would be."""
+        variable, _, usual = self.home.partition("=")
+        return os.environ.get(variable) or usual
 
 
 _CPP = Recipe(

@@ -135,8 +135,7 @@ def _inspect(dialect: str, route: str, arch: str, words: tuple[str, ...]) -> Too
     choices = [_first_understood(words, options) for options in row.choices]
     special = [row.compiler_arguments[name] for name in row.compiler_arguments if name in names]
     arguments = special[0] if special else row.arguments
-    variable, _, usual = row.home.partition("=")
-    home = os.environ.get(variable) or usual
+    home = row.home_folder()
     filled = [argument.format(arch=arch, home=home) for argument in arguments]
     prefix = (*words, *filled, *(option for option in choices if option))
     return Toolchain(dialect, compiler, version, prefix, route, arch, _digest(row.headers))

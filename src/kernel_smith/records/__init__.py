@@ -10,6 +10,7 @@ from kernel_smith.records.device import (
     NsightKernel,
     Roofline,
     Telemetry,
+    TracedKernel,
 )
 from kernel_smith.records.evaluation import (
     Accuracy,
@@ -126,6 +127,7 @@ __all__ = [
     "Telemetry",
     "Timing",
     "Tolerance",
+    "TracedKernel",
     "TrainingStep",
     "Usage",
     "Variant",

@@ -25,7 +25,8 @@ class KernelResources(Record):
     spill_bytes: int | None = Field(description="registers moved to memory, per thread")
     shared_bytes: int = Field(description="shared memory per block")
     occupancy: float | None = Field(
-        description="share of a multiprocessor's warps that fit at a time; null if it does not fit"
+        description="share of a multiprocessor's warps that fit at a time; null if it does not fit "
+        "or is not known"
     )
     fits: bool = Field(description="within the target's shared memory and threads per block?")
     compile_seconds: float

@@ -114,3 +114,11 @@ class NsightKernel(Record):
     bytes_read: int | None = Field(default=None, ge=0, description="from the device's memory")
     bytes_written: int | None = Field(default=None, ge=0)
     waits_for: str | None = Field(default=None, description="what its warps wait for most")
+
+
+class TracedKernel(Record):
+    """All launches of one kernel as mcTracer saw them."""
+
+    name: str
+    launches: int = Field(ge=1, description="in one call")
+    share: float = Field(ge=0, le=1, description="of the time of all kernels")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel_smith.records.device import Ceilings, DeviceKernel, NsightKernel, Roofline, Telemetry
+from kernel_smith.records.device import (
+    Ceilings,
+    DeviceKernel,
+    NsightKernel,
+    Roofline,
+    Telemetry,
+    TracedKernel,
+)
 from kernel_smith.records.durations import seconds
 
 _AT_THE_LIMIT = 0.9
@@ -118,6 +125,19 @@ def render_nsight(kernels: Sequence[NsightKernel]) -> str:
             facts.append(f"waits most for {kernel.waits_for}")
         took = "" if kernel.seconds is None else f" {seconds(kernel.seconds)}:"
         lines.append(f"  {kernel.name[:_NAME_SHOWN]}:{took} {', '.join(facts)}")
+    if len(kernels) > _KERNELS_SHOWN:
+        lines.append(f"  and {len(kernels) - _KERNELS_SHOWN} more")
+    return "\n".join(lines)
+
+
+def render_traced(kernels: Sequence[TracedKernel]) -> str:
+    """Where the time of one call went, without seconds: the tool's unit is not known."""
+    if not kernels:
+        return ""
+    lines = ["mcTracer, one call:"]
+    for kernel in kernels[:_KERNELS_SHOWN]:
+        launches = _launches(kernel.launches)
+        lines.append(f"  {kernel.share:6.1%}  {kernel.name[:_NAME_SHOWN]}: {launches}")
     if len(kernels) > _KERNELS_SHOWN:
         lines.append(f"  and {len(kernels) - _KERNELS_SHOWN} more")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from kernel_smith.records.device import (
     NsightKernel,
     Roofline,
     Telemetry,
+    TracedKernel,
 )
 from kernel_smith.records.verdict import MEANINGS, Reason, Stage
 
@@ -222,6 +223,9 @@ class Evaluation(VersionedRecord):
     ceilings: Ceilings | None = None
     nsight: tuple[NsightKernel, ...] = Field(
         default=(), description="the launches of one call under Nsight Compute, if asked for"
+    )
+    traced: tuple[TracedKernel, ...] = Field(
+        default=(), description="the kernels of one call under MetaX's mcTracer, if asked for"
     )
     telemetry: Telemetry | None = None
     binary: str | None = Field(

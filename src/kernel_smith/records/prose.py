@@ -7,6 +7,7 @@ from kernel_smith.records.device_prose import (
     render_nsight,
     render_roofline,
     render_telemetry,
+    render_traced,
 )
 from kernel_smith.records.durations import seconds
 from kernel_smith.records.evaluation import (
@@ -192,6 +193,7 @@ def _device(evaluation: Evaluation) -> list[str]:
         parts.append(render_roofline(evaluation.rooflines, evaluation.ceilings))
     parts.append(render_kernels(evaluation.device_kernels))
     parts.append(render_nsight(evaluation.nsight))
+    parts.append(render_traced(evaluation.traced))
     if evaluation.telemetry is not None:
         parts.append(render_telemetry(evaluation.telemetry))
     return [part for part in parts if part]

@@ -19,7 +19,6 @@ from kernel_smith.records import Candidate, Evaluation, Options, Task, content_h
 # What a backend's answers depend on, beside what all of them do.
 _PACKAGES = {"triton": ("triton",)}
 _NEVER_ON_GPU = frozenset({"cpp"})
-_CHOICE_OF_GPU = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 
 class EvaluationCache:
@@ -68,7 +67,7 @@ class EvaluationCache:
 def _gpu() -> tuple[str, ...]:
     """Which GPU it would be, and none is an answer too: kernels are interpreted then."""
     found = devices.gpus()
-    chosen = (f"{name}={os.environ.get(name)}" for name in _CHOICE_OF_GPU)
+    chosen = (f"{name}={os.environ.get(name)}" for name in devices.CHOICES)
     return (str(found.driver), *chosen, *found.names)
 
 

@@ -16,6 +16,7 @@ from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends.triton import require_triton
 from kernel_smith.evaluation.gate.answer import Answer, CompiledKernel, read_answer
 from kernel_smith.evaluation.gate.targets import Target
+from kernel_smith.evaluation.gate.vendor import Kit, require_kit
 from kernel_smith.evaluation.gate.verdict import Ending, decide, fits, readable_log
 from kernel_smith.evaluation.judge.child import Interrupted
 from kernel_smith.evaluation.judge.nursery import Nursery, Place
@@ -67,12 +68,14 @@ def compile_only(
 ) -> CompileReport:
     """Say whether the candidate compiles for `target`, and what its kernels use there.
 
-    Raises `MissingPrerequisite` without Triton; a bad candidate is a report with a reason.
+    Raises `MissingPrerequisite` without a Triton that knows the target; a bad candidate is a report
+    with a reason.
     """
     version = require_triton()
+    kit = require_kit(target.kind)
     began = time.monotonic()
     progress(f"compiling {candidate.name} for {target.name}")
-    answer, ending = _run(task, candidate, target, limits)
+    answer, ending = _run(task, candidate, target, kit, limits)
     reason, message = decide(answer, ending, target, candidate.name)
     return CompileReport(
         task=task.name,
@@ -96,13 +99,13 @@ def compile_only(
 
 
 def _run(
-    task: Task, candidate: Candidate, target: Target, limits: Limits
+    task: Task, candidate: Candidate, target: Target, kit: Kit, limits: Limits
 ) -> tuple[Answer | None, Ending]:
     """Run the inside part; repeat it if the sandbox, and not the candidate, failed."""
     for _ in range(_ATTEMPTS):
         folder = Path(tempfile.mkdtemp(prefix="kernel-smith-"))
         try:
-            return _run_once(task, candidate, target, limits, folder)
+            return _run_once(task, candidate, target, kit, limits, folder)
         except Interrupted as error:
             failure = error
         finally:
@@ -111,7 +114,7 @@ def _run(
 
 
 def _run_once(
-    task: Task, candidate: Candidate, target: Target, limits: Limits, folder: Path
+    task: Task, candidate: Candidate, target: Target, kit: Kit, limits: Limits, folder: Path
 ) -> tuple[Answer | None, Ending]:
     product = folder / _PRODUCT
     nursery = Nursery(folder)
@@ -121,11 +124,12 @@ def _run_once(
         status, log = nursery.run_program(
             Place.choose(None),
             limits,
-            [sys.executable, "-P", "-c", _BOOT],
+            ["/usr/bin/env", *kit.variables, sys.executable, "-P", "-c", _BOOT],
             files=_files(task, candidate, target),
             product=_PRODUCT,
             target=product,
             timeout=seconds,
+            readable=kit.readable,
         )
     finally:
         # Also waits until the warden has brought back the report of a process that was stopped.

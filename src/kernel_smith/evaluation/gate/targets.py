@@ -10,49 +10,69 @@ from kernel_smith.errors import BadInput
 _KIB = 1 << 10
 
 
+Kind = Literal["cuda", "hip", "maca"]
+"""What Triton calls the vendor's platform."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stock:
+    """What the blocks on one multiprocessor divide among themselves."""
+
+    shared: int
+    """Bytes of shared memory, with what the system keeps of it."""
+    shared_kept: int
+    """What the system keeps of it for each block."""
+    registers: int
+    """32-bit registers, counted for single threads."""
+    register_step: int
+    """Registers of a thread are handed out in multiples of this."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One architecture. Sizes are those of one multiprocessor (AMD: compute unit)."""
+    """One architecture; AMD calls a multiprocessor compute unit, MetaX AP."""
 
     name: str
-    kind: Literal["cuda", "hip"]
+    kind: Kind
+    capability: tuple[int, int]
+    """CUDA's number for what a GPU can do, or the one that programs are told in its stead."""
     warp: int
     """Threads that run in lockstep."""
     shared_bytes: int
     """The most shared memory that one block may ask for."""
-    shared_total: int
-    """What the blocks on one multiprocessor share, with what the system keeps of it."""
-    shared_kept: int
-    """What the system keeps of it for each block."""
-    registers: int
-    """32-bit registers of one multiprocessor, counted for single threads."""
-    register_step: int
-    """Registers of a thread are handed out in multiples of this."""
+    stock: Stock | None
+    """Of one multiprocessor; None where the vendor does not say."""
     warps: int
-    """The most warps at a time."""
+    """The most warps at a time on one multiprocessor."""
     multiprocessors: int
     """Of a common product of this architecture: what programs that ask are told."""
     threads_per_block: int = 1024
 
-    def occupancy(self, warps: int, registers: int, shared_bytes: int) -> float:
-        """The share of the multiprocessor's warps that blocks of this size can fill."""
-        per_thread = -(-max(registers, 1) // self.register_step) * self.register_step
-        by_registers = self.registers // (per_thread * self.warp) // warps
-        by_shared = self.shared_total // max(shared_bytes + self.shared_kept, 1)
+    def occupancy(self, warps: int, registers: int, shared_bytes: int) -> float | None:
+        """The share of a multiprocessor's warps that blocks of this size can fill, if known."""
+        stock = self.stock
+        if stock is None:
+            return None
+        per_thread = -(-max(registers, 1) // stock.register_step) * stock.register_step
+        by_registers = stock.registers // (per_thread * self.warp) // warps
+        by_shared = stock.shared // max(shared_bytes + stock.shared_kept, 1)
         blocks = min(by_registers, by_shared, self.warps // warps)
         return blocks * warps / self.warps
 
 
-def _cuda(name: str, shared_kib: int, multiprocessors: int) -> Target:
+def _cuda(major: int, minor: int, shared_kib: int, multiprocessors: int) -> Target:
     return Target(
-        name=name,
+        name=f"sm_{major}{minor}",
         kind="cuda",
+        capability=(major, minor),
         warp=32,
         shared_bytes=shared_kib * _KIB,
-        shared_total=(shared_kib + 1) * _KIB,
-        shared_kept=_KIB,
-        registers=64 * _KIB,
-        register_step=8,
+        stock=Stock(
+            shared=(shared_kib + 1) * _KIB,
+            shared_kept=_KIB,
+            registers=64 * _KIB,
+            register_step=8,
+        ),
         warps=64,
         multiprocessors=multiprocessors,
     )
@@ -62,12 +82,28 @@ def _hip(name: str, multiprocessors: int) -> Target:
     return Target(
         name=name,
         kind="hip",
+        capability=(9, 0),
         warp=64,
         shared_bytes=64 * _KIB,
-        shared_total=64 * _KIB,
-        shared_kept=0,
-        registers=4 * 64 * 512,  # four units of 512 registers for each of 64 lanes
-        register_step=8,
+        stock=Stock(
+            shared=64 * _KIB,
+            shared_kept=0,
+            registers=4 * 64 * 512,  # four units of 512 registers for each of 64 lanes
+            register_step=8,
+        ),
+        warps=32,
+        multiprocessors=multiprocessors,
+    )
+
+
+def _maca(name: str, multiprocessors: int) -> Target:
+    return Target(
+        name=name,
+        kind="maca",
+        capability=(8, 0),  # MetaX's Triton and torch answer so, to be compatible
+        warp=64,
+        shared_bytes=64 * _KIB,
+        stock=None,
         warps=32,
         multiprocessors=multiprocessors,
     )
@@ -76,11 +112,12 @@ def _hip(name: str, multiprocessors: int) -> Target:
 TARGETS = {
     target.name: target
     for target in (
-        _cuda("sm_80", 163, 108),
-        _cuda("sm_90", 227, 132),
-        _cuda("sm_100", 227, 148),
+        _cuda(8, 0, 163, 108),
+        _cuda(9, 0, 227, 132),
+        _cuda(10, 0, 227, 148),
         _hip("gfx90a", 104),
         _hip("gfx942", 304),
+        _maca("xcore1000", 104),
     )
 }
 

@@ -9,7 +9,6 @@ import os
 import resource
 import signal
 import sys
-from importlib.util import find_spec
 
 from kernel_smith.evaluation.sandbox.confine import devices, die_with_parent
 from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
@@ -33,11 +32,12 @@ def _load_runner() -> Run:
     from kernel_smith.evaluation.sandbox.runner import Runner, warm_up
 
     runners = {False: Runner}
-    if devices.nodes() and find_spec("triton"):
+    if devices.nodes():
         from kernel_smith.evaluation.sandbox import triton_tools
         from kernel_smith.evaluation.sandbox.device_runner import DeviceRunner
 
-        triton_tools.warm_up()
+        if triton_tools.is_usable():
+            triton_tools.warm_up()
         runners[True] = DeviceRunner
     # Last: what exists then is never searched for garbage.
     warm_up()

@@ -1,7 +1,8 @@
 """Device memory that two processes share, by the C functions of CUDA's virtual memory interface.
 
 One process creates a piece and exports it as a file descriptor, the other opens that. In contrast
-to CUDA IPC this works between processes of different users, which judge and candidate are.
+to CUDA IPC this works between processes of different users, which judge and candidate are. MetaX
+and AMD have the same functions by other names.
 """
 
 from __future__ import annotations
@@ -10,17 +11,30 @@ import ctypes
 import functools
 import os
 from ctypes import byref, c_int, c_size_t, c_ubyte, c_uint64, c_ushort, c_void_p
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from kernel_smith.evaluation.sandbox.arena import Arena
+from kernel_smith.inline.gpu import vendor_of_torch
 
+
+class _Interface(NamedTuple):
+    library: str
+    prefix: str
+    """Of its functions' names."""
+
+
+_INTERFACES = {
+    "cuda": _Interface("libcuda.so.1", "cu"),
+    "maca": _Interface("libmcruntime.so", "mc"),
+    "hip": _Interface("libamdhip64.so", "hip"),
+}
 _PINNED, _ON_DEVICE, _AS_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
 
 
 class DeviceError(RuntimeError):
-    """A function of the CUDA driver failed."""
+    """A function of the driver failed."""
 
 
 class _Location(ctypes.Structure):
@@ -76,7 +90,7 @@ class DeviceMemory:
     def create(cls, size: int) -> DeviceMemory:
         size = -(-max(size, 1) // granularity()) * granularity()
         handle = c_uint64()
-        _call("cuMemCreate", byref(handle), c_size_t(size), byref(_properties()), c_uint64(0))
+        _call("MemCreate", byref(handle), c_size_t(size), byref(_properties()), c_uint64(0))
         return cls(handle.value, size)
 
     @classmethod
@@ -84,7 +98,7 @@ class DeviceMemory:
         """Open what another process exported, and close the descriptor."""
         handle = c_uint64()
         try:
-            _call("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), _AS_DESCRIPTOR)
+            _call("MemImportFromShareableHandle", byref(handle), c_void_p(fd), _AS_DESCRIPTOR)
         finally:
             os.close(fd)
         return cls(handle.value, size)
@@ -93,7 +107,7 @@ class DeviceMemory:
         """A descriptor for another process; the caller closes it."""
         fd = c_int()
         handle = c_uint64(self._handle)
-        _call("cuMemExportToShareableHandle", byref(fd), handle, _AS_DESCRIPTOR, c_uint64(0))
+        _call("MemExportToShareableHandle", byref(fd), handle, _AS_DESCRIPTOR, c_uint64(0))
         return fd.value
 
     def contains(self, address: int) -> bool:
@@ -103,9 +117,9 @@ class DeviceMemory:
         """Unmap it. Nobody may use a view of it from now on."""
         if self._handle:
             torch.cuda.synchronize()
-            _call("cuMemUnmap", c_uint64(self.address), c_size_t(self.size))
-            _call("cuMemAddressFree", c_uint64(self.address), c_size_t(self.size))
-            _call("cuMemRelease", c_uint64(self._handle))
+            _call("MemUnmap", c_uint64(self.address), c_size_t(self.size))
+            _call("MemAddressFree", c_uint64(self.address), c_size_t(self.size))
+            _call("MemRelease", c_uint64(self._handle))
             self._handle = 0
 
 
@@ -134,13 +148,14 @@ class DeviceArena(Arena):
 def granularity() -> int:
     """Sizes are multiples of this."""
     found = c_size_t()
-    _call("cuMemGetAllocationGranularity", byref(found), byref(_properties()), 0)
+    _call("MemGetAllocationGranularity", byref(found), byref(_properties()), 0)
     return found.value
 
 
 def forget_persisting_lines() -> None:
     """Give the whole L2 cache back to ordinary use, whoever reserved parts of it."""
-    _call("cuCtxResetPersistingL2Cache")
+    if vendor_of_torch() == "cuda":
+        _call("CtxResetPersistingL2Cache")
 
 
 def _properties() -> _Properties:
@@ -150,23 +165,32 @@ def _properties() -> _Properties:
 
 def _map(handle: int, size: int) -> int:
     address, nothing = c_uint64(), c_uint64(0)
-    _call("cuMemAddressReserve", byref(address), c_size_t(size), c_size_t(0), nothing, nothing)
-    _call("cuMemMap", address, c_size_t(size), c_size_t(0), c_uint64(handle), nothing)
+    _call("MemAddressReserve", byref(address), c_size_t(size), c_size_t(0), nothing, nothing)
+    _call("MemMap", address, c_size_t(size), c_size_t(0), c_uint64(handle), nothing)
     access = _Access(_Location(_ON_DEVICE, torch.cuda.current_device()), _READ_WRITE)
-    _call("cuMemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
+    _call("MemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
     return address.value
 
 
 def _call(name: str, *arguments: Any) -> None:
-    code = getattr(_driver(), name)(*arguments)
+    prefix = _INTERFACES[vendor_of_torch()].prefix
+    code = getattr(_driver(), prefix + name)(*arguments)
     if code:
+        raise DeviceError(f"{prefix}{name}: {_explained(prefix, code)} ({code})")
+
+
+def _explained(prefix: str, code: int) -> str:
+    explain = getattr(_driver(), f"{prefix}GetErrorString")
+    if prefix == "cu":
         text = ctypes.c_char_p()
-        _driver().cuGetErrorString(code, byref(text))
-        raise DeviceError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+        explain(code, byref(text))
+        return (text.value or b"unknown error").decode()
+    explain.restype = ctypes.c_char_p
+    return (explain(code) or b"unknown error").decode()
 
 
 @functools.cache
 def _driver() -> ctypes.CDLL:
     """The driver's library; a context of this process must exist, which torch has made."""
     torch.zeros(1, device="cuda")
-    return ctypes.CDLL("libcuda.so.1")
+    return ctypes.CDLL(_INTERFACES[vendor_of_torch()].library)

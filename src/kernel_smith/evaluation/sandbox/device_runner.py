@@ -14,13 +14,13 @@ from typing import Any, cast
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from kernel_smith.evaluation.sandbox import triton_tools
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.evaluation.sandbox.inductor_tools import announce_compiling
 from kernel_smith.evaluation.sandbox.kernel_events import kernel_events, profiling
 from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
 from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner
-from kernel_smith.evaluation.sandbox.triton_tools import ask_for_compilers, disarm_kernels
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 
@@ -74,12 +74,12 @@ class DeviceRunner(Runner):
         torch.backends.cuda.matmul.allow_tf32 = allow_tf32
         torch.backends.cudnn.allow_tf32 = allow_tf32
         torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
-        if request["confined"]:
-            ask_for_compilers(self._ask_for_object, self._tell)
+        if request["confined"] and triton_tools.is_usable():
+            triton_tools.ask_for_compilers(self._ask_for_object, self._tell)
         if request.get("compiled"):
             announce_compiling(self._tell)
-        if request["disarmed"]:
-            disarm_kernels()
+        if request["disarmed"] and triton_tools.is_usable():
+            triton_tools.disarm_kernels()
         return super()._load(request, fds)
 
     def _tell(self, what: str) -> None:

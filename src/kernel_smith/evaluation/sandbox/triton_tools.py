@@ -12,8 +12,11 @@ import shutil
 import subprocess
 import types
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
+
+from kernel_smith.inline.gpu import vendor_of_torch
 
 LAUNCHER, MACHINE_CODE = "triton-launcher", "ptx"
 COMPILING, COMPILED = "compiling", "compiled"  # said, so that others may have the device meanwhile
@@ -22,6 +25,12 @@ Ask = Callable[[str, str, tuple[str, ...]], str]
 """Dialect, source and flags of something to compile; answered with the path of the product."""
 Tell = Callable[[str], None]
 """Have the judge know that Triton compiles, or has compiled."""
+
+
+def is_usable() -> bool:
+    """Is there a Triton for the GPUs of this process's torch that asks for its compilers here?
+    Those of MetaX and AMD start other programs, which nobody here has seen."""
+    return vendor_of_torch() == "cuda" and find_spec("triton") is not None
 
 
 def warm_up() -> None:

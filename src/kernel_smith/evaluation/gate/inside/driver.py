@@ -34,8 +34,9 @@ class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
         return True
 
     def get_current_target(self) -> GPUTarget:
-        name, kind = self._target["name"], self._target["kind"]
-        arch = int(name.removeprefix("sm_")) if kind == "cuda" else name
+        kind = self._target["kind"]
+        major, minor = self._target["capability"]
+        arch = self._target["name"] if kind == "hip" else 10 * major + minor
         return GPUTarget(kind, arch, self._target["warp"])
 
     def get_current_device(self) -> int:
@@ -75,10 +76,10 @@ class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
         return [1.0, 1.0, 1.0]
 
     def _properties(self, device: int = 0) -> dict[str, Any]:
-        target = self._target
-        return {
+        target, stock = self._target, self._target["stock"]
+        registers = {} if stock is None else {"max_num_regs": stock["registers"]}
+        return registers | {
             "max_shared_mem": target["shared_bytes"],
-            "max_num_regs": target["registers"],
             "multiprocessor_count": target["multiprocessors"],
             "warpSize": target["warp"],
             "arch": target["name"],
@@ -116,9 +117,10 @@ class _ListeningSubprocess:
 
 def install(target: dict[str, Any], recorder: Recorder) -> None:
     """From here on Triton compiles for `target` and launches nothing."""
-    import triton.backends.nvidia.compiler as nvidia
+    if target["kind"] == "cuda":
+        import triton.backends.nvidia.compiler as nvidia  # other vendors' Triton may lack it
 
-    nvidia.subprocess = _ListeningSubprocess(recorder)
+        nvidia.subprocess = _ListeningSubprocess(recorder)
     triton.compiler.compile = recorder.compile
     triton.compile = recorder.compile
     triton.runtime.driver.set_active(CompileOnlyDriver(target, recorder))

@@ -54,18 +54,18 @@ def _is_gpu(device: Any) -> bool:
 
 def dress_up(target: dict[str, Any]) -> None:
     """Have `torch.cuda` speak for the target."""
-    name = target["name"]
-    digits = name.removeprefix("sm_")
-    capability = (int(digits[:-1]), int(digits[-1])) if target["kind"] == "cuda" else (9, 0)
+    name, stock = target["name"], target["stock"]
+    capability = tuple(target["capability"])
+    registers = {} if stock is None else {"regs_per_multiprocessor": stock["registers"]}
     properties = SimpleNamespace(
         name=name,
         major=capability[0],
         minor=capability[1],
         multi_processor_count=target["multiprocessors"],
         shared_memory_per_block_optin=target["shared_bytes"],
-        regs_per_multiprocessor=target["registers"],
         warp_size=target["warp"],
         total_memory=80 << 30,
+        **registers,
     )
     stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
     answers = {

@@ -6,17 +6,17 @@ import torch
 
 from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.evaluation.judge.device.nvml import NvmlDevice
+from kernel_smith.inline.gpu import vendor_of_torch
 from kernel_smith.records import Device
 
 _UNKNOWN = "unknown"
 
 
 def describe_device(index: int = 0) -> Device:
-    """Raises MissingPrerequisite where torch sees no NVIDIA GPU."""
-    if torch.version.cuda is None or not torch.cuda.is_available():
+    """Raises MissingPrerequisite where torch sees no GPU."""
+    if not torch.cuda.is_available():
         raise MissingPrerequisite(
-            "torch sees no NVIDIA GPU",
-            hint="check that `nvidia-smi` lists one and that torch was installed with CUDA",
+            "torch sees no GPU", hint="see what `kernel-smith doctor` says about it"
         )
     properties = torch.cuda.get_device_properties(index)
     driver, clock = _from_driver(index)
@@ -27,7 +27,7 @@ def describe_device(index: int = 0) -> Device:
         multiprocessors=properties.multi_processor_count,
         l2_bytes=properties.L2_cache_size,
         driver=driver,
-        runtime=torch.version.cuda,
+        runtime=getattr(torch.version, vendor_of_torch(), None) or _UNKNOWN,
         sm_clock_max_mhz=clock,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.evaluation.judge.bench import COMPILED, Bench
 from kernel_smith.evaluation.judge.child import Child, Interrupted
 from kernel_smith.evaluation.judge.clock import Measurement
@@ -50,6 +51,7 @@ from kernel_smith.evaluation.judge.session import CANDIDATE, Session
 from kernel_smith.evaluation.judge.statistics import distribution
 from kernel_smith.evaluation.judge.workshop import Folders, Maker
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError
+from kernel_smith.inline.gpu import vendor_of_torch
 from kernel_smith.records import (
     Accuracy,
     Ceilings,
@@ -93,7 +95,13 @@ class DeviceSession(Session):
         self._launched: list[Child] = []
 
     def _check_options(self) -> None:
-        """Every baseline is there."""
+        """Every baseline is there, but not every Triton."""
+        vendor = vendor_of_torch()
+        if self._candidate.backend == "triton" and vendor != "cuda":
+            raise MissingPrerequisite(
+                f"Triton kernels are judged on NVIDIA GPUs, and this torch is for {vendor}",
+                hint=f"write them for --backend {vendor}, or add --interpret to check them",
+            )
 
     def run(self, beside: Session | None = None) -> Evaluation:
         """Memory that ran out may be the candidate's doing, or that of other judges."""

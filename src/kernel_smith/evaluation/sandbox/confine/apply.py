@@ -48,7 +48,7 @@ def confine(policy: Policy, *, keep_fds: Collection[int]) -> Report:
     landlock.restrict(
         ledger,
         scratch=policy.scratch,
-        readable=policy.readable,
+        readable=(*policy.readable, *devices.descriptions()) if policy.gpu else policy.readable,
         listable=readable.listable(policy.readable),
         devices=devices.nodes() if policy.gpu else (),
     )

@@ -8,11 +8,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.confine.report import Ledger, Unavailable
 
 FEATURE = "scrubbed environment"
 
-_KEPT = frozenset({"PATH", "LANG", "TZ", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+_KEPT = frozenset({"PATH", "LANG", "TZ", "MACA_PATH", "ROCM_PATH", *devices.CHOICES})
 _KEPT_PREFIXES = ("LC_", "OMP_", "GOMP_", "MKL_", "KMP_")
 _FOLDERS = (
     *("HOME", "TMPDIR", "XDG_CACHE_HOME"),

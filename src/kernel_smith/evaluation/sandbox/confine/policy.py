@@ -29,4 +29,4 @@ class Policy:
     allow_exec: bool = False
     """May it fork and execute programs? A compiler must; a candidate must not."""
     gpu: bool = False
-    """May it use NVIDIA devices?"""
+    """May it use the GPUs of this machine?"""

@@ -28,6 +28,7 @@ _SYSTEM = (
 )
 # An environment's prefix may be any folder, a project's root for one: only what belongs to it.
 _OF_A_PREFIX = ("bin", "include", "lib", "lib64", "libexec", "share", "pyvenv.cfg", "*-linux-gnu*")
+_VENDORS = {"MACA_PATH": "/opt/maca", "ROCM_PATH": "/opt/rocm"}
 _GRANTED_ANYWAY = (Path("/"), Path("/usr"))
 _PACKAGE_FOLDERS = ("lib*/python*/site-packages", "lib*/python*/dist-packages")
 
@@ -35,13 +36,20 @@ _PACKAGE_FOLDERS = ("lib*/python*/site-packages", "lib*/python*/dist-packages")
 def default_readable() -> tuple[Path, ...]:
     """Files and folders for `Policy.readable`; none holds any of the evaluator's source."""
     prefixes = (part for prefix in _prefixes() for part in _parts(prefix))
-    return _granted([*map(Path, _SYSTEM), *prefixes, *_package_folders(), *_needed_packages()])
+    wanted = [*prefixes, *_package_folders(), *_needed_packages(), *_software_of_vendors()]
+    return _granted([*map(Path, _SYSTEM), *wanted])
 
 
 def installation_of(program: Path) -> tuple[Path, ...]:
     """What a program needs that was installed in a folder of its own, such as /opt/gcc."""
     prefix = Path(os.path.realpath(program)).parent.parent
     return () if prefix in _GRANTED_ANYWAY else _granted(_parts(prefix))
+
+
+def _software_of_vendors() -> Iterator[Path]:
+    """What the PyTorch of MetaX or AMD is linked with; NVIDIA's comes in packages."""
+    for variable, usual in _VENDORS.items():
+        yield from _parts(Path(os.environ.get(variable) or usual))
 
 
 def _granted(wanted: Iterable[Path]) -> tuple[Path, ...]:

@@ -1,12 +1,14 @@
-"""The program that Nsight Compute watches: one call of a candidate, after a few to warm up.
+"""The program that a tool watches: one call of a candidate, after a few to warm up.
 
-Run as `python -m kernel_smith.evaluation.nsight.target FOLDER WORKLOAD`.
+Run as `python -m kernel_smith.evaluation.watching.target TOOL FOLDER WORKLOAD`.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +21,7 @@ _WARM_UP_CALLS = 3
 _SEED = 1
 
 
-def main(folder: Path, name: str) -> None:
+def main(tool: str, folder: Path, name: str) -> None:
     task = Task.model_validate_json((folder / "task.json").read_text())
     candidate = Candidate.model_validate_json((folder / "candidate.json").read_text())
     workload = next(workload for workload in task.workloads if workload.name == name)
@@ -31,10 +33,27 @@ def main(folder: Path, name: str) -> None:
         for _ in range(_WARM_UP_CALLS):
             model(*inputs)
         torch.cuda.synchronize()
-        torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
-        model(*inputs)
-        torch.cuda.synchronize()
-        torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
+        with WATCHED[tool]():
+            model(*inputs)
+            torch.cuda.synchronize()
+
+
+@contextmanager
+def _between_start_and_stop() -> Iterator[None]:
+    torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
+    yield
+    torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _after_a_mark() -> Iterator[None]:
+    """For a tool that cannot be told when to start: the kernel of `_sleep` tells its reader."""
+    torch.cuda._sleep(1)  # type: ignore[no-untyped-call]
+    torch.cuda.synchronize()  # so that the call's kernels come later, on whichever stream
+    yield
+
+
+WATCHED = {"ncu": _between_start_and_stop, "mctracer": _after_a_mark}
 
 
 def _load(candidate: Candidate, folder: Path) -> ModuleType:
@@ -56,4 +75,4 @@ def _build(module: ModuleType, reference: Reference, workload: Workload) -> torc
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,97 @@
+"""GPUs of other vendors: the same functions by other names, and what is refused there."""
+
+from __future__ import annotations
+
+from ctypes import c_uint64
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.evaluation.judge.device.session import DeviceSession
+from kernel_smith.evaluation.sandbox import device_memory, triton_tools
+from kernel_smith.evaluation.sandbox.device_memory import DeviceError, forget_persisting_lines
+from kernel_smith.records import Candidate
+
+
+@pytest.fixture
+def torch_for(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`torch_for(vendor)`: have torch be one for these GPUs, as far as its version tells."""
+
+    def pretend(vendor: str) -> None:
+        version = "2.8.0+metax3.5.3.9" if vendor == "maca" else "2.8.0"
+        monkeypatch.setattr(torch, "__version__", version)
+        monkeypatch.setattr(torch.version, "hip", "6.4" if vendor == "hip" else None)
+
+    return pretend
+
+
+class Function:
+    """One of a library's, with the attribute that ctypes gives them."""
+
+    restype: Any = None
+
+    def __init__(self, name: str, driver: Driver) -> None:
+        self._name = name
+        self._driver = driver
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._name == "cuGetErrorString":
+            arguments[1]._obj.value = b"out of paper"
+            return 0
+        if self._name.endswith("GetErrorString"):
+            return b"out of paper"
+        self._driver.called.append(self._name)
+        return self._driver.code
+
+
+class Driver:
+    """Has every function there could be; all of them end with the same code."""
+
+    def __init__(self, code: int) -> None:
+        self.called: list[str] = []
+        self.code = code
+
+    def __getattr__(self, name: str) -> Function:
+        return Function(name, self)
+
+
+@pytest.mark.parametrize(("vendor", "prefix"), [("cuda", "cu"), ("maca", "mc"), ("hip", "hip")])
+def test_memory_is_shared_by_functions_with_the_vendors_names(
+    monkeypatch: pytest.MonkeyPatch, torch_for: Any, vendor: str, prefix: str
+) -> None:
+    torch_for(vendor)
+    driver = Driver(code=0)
+    monkeypatch.setattr(device_memory, "_driver", lambda: driver)
+    device_memory._call("MemRelease", c_uint64(7))
+    forget_persisting_lines()
+    only_there = ["cuCtxResetPersistingL2Cache"] if vendor == "cuda" else []
+    assert driver.called == [f"{prefix}MemRelease", *only_there]
+    driver.code = 2
+    with pytest.raises(DeviceError, match=rf"{prefix}MemUnmap: out of paper \(2\)"):
+        device_memory._call("MemUnmap", c_uint64(0))
+
+
+@pytest.mark.parametrize(("vendor", "usable"), [("cuda", True), ("maca", False), ("hip", False)])
+def test_triton_asks_for_its_compilers_only_where_they_are_known(
+    torch_for: Any, vendor: str, usable: bool
+) -> None:
+    torch_for(vendor)
+    assert triton_tools.is_usable() is usable
+
+
+def test_triton_kernels_for_another_gpu_are_refused_with_two_ways_out(torch_for: Any) -> None:
+    def session(backend: str) -> DeviceSession:
+        return cast(
+            DeviceSession, SimpleNamespace(_candidate=Candidate(backend=backend, source=""))
+        )
+
+    torch_for("maca")
+    DeviceSession._check_options(session("maca"))
+    with pytest.raises(MissingPrerequisite, match="this torch is for maca") as caught:
+        DeviceSession._check_options(session("triton"))
+    assert "--backend maca" in caught.value.hint and "--interpret" in caught.value.hint
+    torch_for("cuda")
+    DeviceSession._check_options(session("triton"))
