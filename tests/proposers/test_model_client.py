@@ -220,11 +220,12 @@ def test_a_refused_key_names_the_variable_and_never_the_key(
 
 
 def test_no_server_at_all_is_unreachable_and_free(make_client: MakeClient) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
     bill = Bill()
-    with pytest.raises(failures.Unreachable, match="cannot connect"):
-        ask(make_client(f"http://127.0.0.1:{port}/v1"), bill)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # so that nobody else listens there
+        port = silent.getsockname()[1]
+        with pytest.raises(failures.Unreachable, match="cannot connect"):
+            ask(make_client(f"http://127.0.0.1:{port}/v1"), bill)
     assert (bill.usage.prompt_tokens, bill.usage.requests) == (0, 3)
 
 

@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -43,27 +43,36 @@ def quietly(said: str) -> None: ...
 @contextmanager
 def served(model: Path) -> Iterator[str]:
     """The address of a server that users have, too."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-    process = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + SECONDS_TO_START
-        while True:
-            try:
-                urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
-                break
-            except URLError:
-                assert process.poll() is None and time.monotonic() < deadline
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(20)
+    for _ in range(3):  # until it is ready another program may have taken its port
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
+        process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            if answers(process, port):
+                yield f"http://127.0.0.1:{port}/v1"
+                return
+        finally:
+            process.terminate()
+            process.wait(20)
+    raise AssertionError("the server does not start")
+
+
+def answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Waits until it does; False if it has ended, as it does without its port."""
+    deadline = time.monotonic() + SECONDS_TO_START
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        try:
+            urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+            return True
+        except (OSError, HTTPException):
+            time.sleep(0.2)
+    return False
 
 
 @pytest.mark.slow
