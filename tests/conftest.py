@@ -16,7 +16,7 @@ from kernel_smith.records import Options, Sampling, Task
 from kernel_smith.tasks import read_task
 
 # How long an example takes says nothing on a machine that also compiles and measures. Examples are
-# other ones each time, so that many runs see more of them than one long run.
+# other ones each time, so that many runs see more of them than one long run; not in `make test`.
 settings.register_profile("kernel-smith", deadline=None, max_examples=50)
 settings.load_profile("kernel-smith")
 

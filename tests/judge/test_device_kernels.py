@@ -97,13 +97,16 @@ def test_events_of_another_form_are_refused(change: dict[str, Any]) -> None:
         summarise_kernels([event(**change)], calls=1)
 
 
+nanoseconds = st.integers(0, 10**9).map(lambda count: count / 1000)
+
+
 @given(
     st.lists(
         st.builds(
             event,
             name=st.sampled_from("abc"),
-            start_us=st.floats(0, 1e6),
-            end_us=st.floats(0, 1e6),
+            start_us=nanoseconds,
+            end_us=nanoseconds,
             occupancy=st.none() | st.floats(0, 3),
             inside_aten=st.none() | st.booleans(),
         ),
