@@ -29,7 +29,7 @@ demo: env
 	  --output build/max_pool2d_best.py
 
 # Tests that no other work on the machine disturbs: they run side by side, each worker on a core of its own.
-# In this order, long ones first: whoever gets the last of these files has it alone.
+# In this order, long ones first, so that no worker is left with a long file at the end.
 UNTIMED := $(addprefix tests/,honest backends faults gate proposers service training) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \

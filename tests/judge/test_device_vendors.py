@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from ctypes import c_uint64
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +15,7 @@ import torch
 from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.evaluation.judge.device.session import DeviceSession
 from kernel_smith.evaluation.sandbox import device_memory, triton_tools
+from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError, forget_persisting_lines
 from kernel_smith.records import Candidate
 
@@ -80,6 +84,28 @@ def test_triton_asks_for_its_compilers_only_where_they_are_known(
 ) -> None:
     torch_for(vendor)
     assert triton_tools.is_usable() is usable
+
+
+STARTING = """
+import sys
+from pathlib import Path
+from kernel_smith.evaluation.sandbox import __main__ as zygote
+from kernel_smith.evaluation.sandbox.confine import devices
+
+devices.FOLDER = Path(sys.argv[1])
+assert devices.nodes()
+zygote._load_runner()
+"""
+
+
+@pytest.mark.skipif(bool(devices.nodes()), reason="needs a machine without NVIDIA's driver")
+def test_an_amd_graphics_card_beside_a_torch_for_others_disturbs_nothing(tmp_path: Path) -> None:
+    """As on many desktops: its device file is there, and a libcuda for Triton to link is not."""
+    (tmp_path / "kfd").symlink_to("/dev/null")
+    done = subprocess.run(
+        [sys.executable, "-c", STARTING, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_triton_kernels_for_another_gpu_are_refused_with_two_ways_out(torch_for: Any) -> None:

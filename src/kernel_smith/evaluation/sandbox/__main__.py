@@ -36,7 +36,7 @@ def _load_runner() -> Run:
         from kernel_smith.evaluation.sandbox import triton_tools
         from kernel_smith.evaluation.sandbox.device_runner import DeviceRunner
 
-        if triton_tools.is_usable():
+        if devices.gpus().vendor == "NVIDIA" and triton_tools.is_usable():
             triton_tools.warm_up()
         runners[True] = DeviceRunner
     # Last: what exists then is never searched for garbage.
