@@ -34,9 +34,11 @@ import torch
 from common import describe_machine
 
 from kernel_smith.errors import UserError
-from kernel_smith.evaluation.judge.device.turns import FairLock
+from kernel_smith.evaluation.judge.device.turns import FairLock, lock_of_device
+from kernel_smith.proposers.seed import MINUTES
 from kernel_smith.proposers.seed.inside.build import build_seed
 from kernel_smith.proposers.seed.inside.check import difference
+from kernel_smith.proposers.seed.inside.patience import at_most
 from kernel_smith.proposers.seed.inside.task_module import load_task
 from kernel_smith.records import Task, Workload
 from kernel_smith.tasks import builtin_tasks
@@ -53,7 +55,8 @@ def make(task: Task, device: str) -> dict[str, Any]:
     row: dict[str, Any] = {"task": task.name}
     try:
         names = [workload.name for workload in task.workloads]
-        seed = build_seed(task, device, names, lambda what: None)
+        with at_most(MINUTES):
+            seed = build_seed(task, device, names, lambda what: None)
         row |= {"kernels": seed.kernels, "library_calls": seed.library_calls}
         row |= {"notes": seed.notes, "source": seed.source}
         warm_compiler(task, device)
@@ -103,12 +106,13 @@ def try_workload(model_new: Any, task: Task, workload: Workload, device: str) ->
         seed = model_new(*author.init_inputs(workload))
         seed.load_state_dict(reference.state_dict())
         inputs = author.make_inputs(workload)
+        torch._dynamo.reset()
+        compiled = torch.compile(reference)
+        compiled(*inputs)  # takes long, and needs the device for a moment
         with using(device, alone=False):
             problem = difference(seed(*inputs), reference(*inputs))
             if problem:
                 return {"mismatch": problem}
-            torch._dynamo.reset()
-            compiled = torch.compile(reference)
             one = prepare(lambda: compiled(*inputs), device)
             other = prepare(lambda: seed(*inputs), device)
         with using(device, alone=True):
@@ -119,8 +123,9 @@ def try_workload(model_new: Any, task: Task, workload: Workload, device: str) ->
 
 @contextlib.contextmanager
 def using(device: str, *, alone: bool) -> Iterator[None]:
-    """Others compile and warm up together, and wait while one of them is timed."""
-    lock = FairLock(f"kernel-smith-seeds-{device}")
+    """Others compile and warm up together, and wait while one of them is timed. On a GPU judges
+    wait, too."""
+    lock = lock_of_device() if device == "cuda" else FairLock("kernel-smith-seeds")
     lock.acquire(shared=not alone)
     try:
         yield

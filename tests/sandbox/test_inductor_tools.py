@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said, from now on; PyTorch is as before afterwards."""
-    from torch._inductor import compile_fx
+    from torch._dynamo import convert_frame
     from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
     said: list[str] = []
@@ -30,9 +30,11 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def benchmark(cls: type, choices: list[str], arguments: None) -> None:
         said.append("trial")
 
-    monkeypatch.setattr(compile_fx, "fx_codegen_and_compile", compile_graph)
+    monkeypatch.setattr(convert_frame, "_compile", compile_graph)
     monkeypatch.setattr(AlgorithmSelectorCache, "benchmark_choices", classmethod(benchmark))
     announce_compiling(said.append)
+    assert said == ["compiling", "compiled"]  # to import the compiler
+    said.clear()
     return said
 
 
@@ -40,17 +42,17 @@ ANNOUNCED = ["compiling", "work", "compiled", "trial", "compiling", "compiled"]
 
 
 def test_compiling_is_announced_and_trials_are_excepted(told: list[str]) -> None:
-    from torch._inductor import compile_fx
+    from torch._dynamo import convert_frame
 
-    assert compile_fx.fx_codegen_and_compile() == "graph"
+    assert convert_frame._compile() == "graph"
     assert told == ANNOUNCED
 
 
 def test_the_end_is_announced_after_a_failure_as_well(told: list[str]) -> None:
-    from torch._inductor import compile_fx
+    from torch._dynamo import convert_frame
 
     with pytest.raises(ValueError, match="no such graph"):
-        compile_fx.fx_codegen_and_compile("a graph")
+        convert_frame._compile("a graph")
     assert told == ANNOUNCED
 
 

@@ -11,7 +11,7 @@ import typer
 from kernel_smith.cli.candidates import write_candidate
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.seed import Seed, make_seed
+from kernel_smith.proposers.seed import MINUTES, Seed, make_seed
 from kernel_smith.tasks import find_task
 
 _DEVICES = ("cpu", "cuda")
@@ -27,6 +27,9 @@ def seed(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
     ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.0, help="Give up if the compiler takes longer.")
+    ] = MINUTES,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -38,7 +41,7 @@ def seed(
     if device not in _DEVICES:
         raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
     with progress(quiet) as report:
-        made = make_seed(found, device, workload, report)
+        made = make_seed(found, device, workload, report, minutes)
     path = output or Path(f"{found.name}_seed_{made.backend}.py")
     write_candidate(path, made.source)
     if json:

@@ -15,11 +15,13 @@ from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING, Te
 
 
 def announce_compiling(tell: Tell) -> None:
-    """Have this process's torch.compile say when it compiles."""
-    from torch._inductor import compile_fx
+    """Have this process's torch.compile say when it compiles. To import it takes seconds, too."""
+    tell(COMPILING)
+    from torch._dynamo import convert_frame
     from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
-    _surround(compile_fx, "fx_codegen_and_compile", tell, COMPILING, COMPILED)
+    tell(COMPILED)
+    _surround(convert_frame, "_compile", tell, COMPILING, COMPILED)
     _surround(AlgorithmSelectorCache, "benchmark_choices", tell, COMPILED, COMPILING)
 
 

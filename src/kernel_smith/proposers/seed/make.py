@@ -15,6 +15,8 @@ from kernel_smith.records import Task
 
 Progress = Callable[[str], None]
 
+MINUTES = 5.0  # a compiler may take; a kernel of a few lines takes it seconds
+
 _INSIDE = "kernel_smith.proposers.seed.inside"
 _SHOWN_OF_LOG = 2000
 _KINDS = {"BadInput": BadInput, "MissingPrerequisite": MissingPrerequisite}
@@ -29,15 +31,18 @@ def make_seed(
     device: str,
     workloads: Sequence[str] | None = None,
     progress: Progress = _silent,
+    minutes: float = MINUTES,
 ) -> Seed:
     """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
 
-    Raises `BadInput` with the reason where the compiler's output cannot be a candidate.
+    Raises `BadInput` with the reason where the compiler's output cannot be a candidate, or takes
+    longer than that.
     """
     request = {
         "task": task.model_dump(mode="json"),
         "device": device,
         "workloads": _chosen(task, workloads),
+        "minutes": minutes,
     }
     with tempfile.TemporaryFile("w+", errors="replace") as log:
         child = subprocess.Popen(

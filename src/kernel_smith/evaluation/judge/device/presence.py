@@ -12,6 +12,7 @@ from kernel_smith.evaluation.judge.device.quiet import Quiet
 from kernel_smith.evaluation.judge.device.turns import Need, Turns
 
 _CROWDED = 0.5  # of the device's memory, if less is free
+_TIGHT = 0.15  # the same: to give memory back and take it again at every step costs time
 _ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
 _OCCUPIED_CYCLES = 500_000_000
 _SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
@@ -33,10 +34,7 @@ def quiet() -> Quiet:
 def is_crowded() -> bool:
     """Is so much taken, by tasks that are kept ready here or elsewhere, that the next one may not
     fit?"""
-    if not is_usable():
-        return False
-    free, total = torch.cuda.mem_get_info()
-    return free < _CROWDED * total
+    return is_usable() and _share_free() < _CROWDED
 
 
 def arena_bytes() -> int:
@@ -70,8 +68,13 @@ def need_of_memory() -> Need:
 
 def make_room() -> None:
     """For others, if there is little: what a step has freed, the next one need not have."""
-    if is_crowded():
+    if is_usable() and _share_free() < _TIGHT:
         torch.cuda.empty_cache()
+
+
+def _share_free() -> float:
+    free, total = torch.cuda.mem_get_info()
+    return free / total
 
 
 def give_memory_back() -> None:

@@ -128,7 +128,11 @@ class DeviceSession(Session):
 
     def _check(self, bench: Bench, candidate: Participant) -> dict[str, Checked]:
         self._spares.prepare(self._options.limits)
-        return super()._check(bench, candidate)
+        checked = super()._check(bench, candidate)
+        assert isinstance(bench, DeviceBench)
+        for workload in self._task.workloads:
+            bench.work(workload)  # known before the device is needed alone
+        return checked
 
     def close(self) -> None:
         """Most candidates that fail do so before the process without kernels is needed: it serves

@@ -80,6 +80,11 @@ class FairLock:
         return False
 
 
+def lock_of_device(device: int = 0) -> FairLock:
+    """Held alone by who times, and shared by who uses the device otherwise."""
+    return FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}")
+
+
 class Need:
     """Judges that found no memory on the device say so, and the others let go of what can wait."""
 
@@ -104,9 +109,8 @@ class Turns:
     for each other."""
 
     def __init__(self, device: int = 0) -> None:
-        name = f"kernel-smith-gpu-{os.getuid()}-{device}"
-        self._device = FairLock(name)
-        self._turn = FairLock(f"{name}-turn")
+        self._device = lock_of_device(device)
+        self._turn = FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}-turn")
         self._sharing = False
         self._inside = False
         self._lingering = False

@@ -9,6 +9,7 @@ from typing import Any
 
 from kernel_smith.errors import UserError
 from kernel_smith.proposers.seed.inside.build import build_seed
+from kernel_smith.proposers.seed.inside.patience import at_most
 from kernel_smith.records import Task
 
 
@@ -22,12 +23,13 @@ def main() -> None:
         print(json.dumps(message), file=answers, flush=True)
 
     try:
-        seed = build_seed(
-            Task.model_validate(request["task"]),
-            request["device"],
-            request["workloads"],
-            lambda what: say({"progress": what}),
-        )
+        with at_most(request["minutes"]):
+            seed = build_seed(
+                Task.model_validate(request["task"]),
+                request["device"],
+                request["workloads"],
+                lambda what: say({"progress": what}),
+            )
     except UserError as error:
         say({"kind": type(error).__name__, "what": error.what, "hint": error.hint})
     else:

@@ -1,0 +1,135 @@
+"""Results of timed calls: what looks wrong is asked about, but not the same again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from kernel_smith.evaluation.judge import correctness
+from kernel_smith.evaluation.judge.correctness import TimedVerifier
+from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.stock import Stock
+from kernel_smith.records import Task
+
+CALLS = 4
+# Every other value lies in the middle between two steps, on the average.
+QUANTISE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.round().to(torch.int8)
+
+def get_inputs():
+    return [torch.randint(-100, 100, (40, 50)) / 2]
+"""
+
+
+class Results:
+    """A participant whose calls have been run: all that a verifier looks at."""
+
+    def __init__(self, rows: list[torch.Tensor]) -> None:
+        self.rows = rows
+
+    def outputs(self, call: int) -> list[torch.Tensor]:
+        return [self.rows[call]]
+
+    def output_rows(self, calls: int) -> list[torch.Tensor]:
+        return [torch.stack(self.rows[:calls]).flatten(1)]
+
+    def inputs_unchanged(self, call: int) -> bool:
+        return True
+
+    def parameters_unchanged(self) -> bool:
+        return True
+
+
+Change = Callable[[torch.Tensor, torch.Tensor], None]
+Timing = Callable[[Change], None]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[InputSet]:
+    """The sets that the oracle was asked about."""
+    sets: list[InputSet] = []
+    expect = correctness.expect
+
+    def note(reference: Reference, workload: Any, inputs: InputSet, extra: float) -> Any:
+        sets.append(inputs)
+        return expect(reference, workload, inputs, extra)
+
+    monkeypatch.setattr(correctness, "expect", note)
+    monkeypatch.setattr(correctness, "_check_descriptions", lambda batch, described: None)
+    return sets
+
+
+@pytest.fixture
+def timing(write_task: Callable[..., Task], asked: list[InputSet]) -> Timing:
+    """Batches of calls of a kernel whose results are the reference's but for a change."""
+    task = write_task(QUANTISE)
+    reference = Reference(task)
+    stock = Stock(reference, task.workloads[0], 2)
+    candidate, eager = Results([]), Results([])
+    verify = TimedVerifier(
+        cast(Participant, candidate),
+        cast(Participant, eager),
+        stock,
+        {},
+        lambda inputs: None,
+    )
+    drawn = stock.timing_sets()
+
+    def run(change: Change) -> None:
+        sets = list(islice(drawn, CALLS))
+        eager.rows = [reference.call(stock.workload, each).tensors[0] for each in sets]
+        candidate.rows = [row.clone() for row in eager.rows]
+        for row, inputs in zip(candidate.rows, sets, strict=True):
+            change(row, inputs.tensors[0])
+        verify(sets, cast(Any, SimpleNamespace(calls=CALLS)))
+
+    return run
+
+
+def move(row: torch.Tensor, where: torch.Tensor, steps: int) -> None:
+    """The first value of this kind."""
+    row.view(-1)[where.flatten().nonzero()[0]] += steps
+
+
+def round_the_other_way(row: torch.Tensor, x: torch.Tensor) -> None:
+    """One value that lies in the middle: up if it was rounded down."""
+    ties = (x.frac() != 0) & (row < x)
+    move(row, ties, 1)
+
+
+def one_step_off(row: torch.Tensor, x: torch.Tensor) -> None:
+    move(row, x.frac() == 0, 1)
+
+
+def two_steps_off(row: torch.Tensor, x: torch.Tensor) -> None:
+    move(row, (x.frac() != 0) & (row < x), 2)
+
+
+def test_the_oracle_is_asked_once_about_values_rounded_differently(
+    timing: Timing, asked: list[InputSet]
+) -> None:
+    for _ in range(5):
+        timing(round_the_other_way)
+    assert len(asked) == 1
+
+
+def test_a_step_off_for_no_reason_is_wrong(timing: Timing) -> None:
+    with pytest.raises(Rejected):
+        timing(one_step_off)
+
+
+def test_two_steps_are_wrong_whatever_was_forgiven_before(timing: Timing) -> None:
+    timing(round_the_other_way)
+    with pytest.raises(Rejected):
+        timing(two_steps_off)
