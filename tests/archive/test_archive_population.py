@@ -225,6 +225,14 @@ def test_what_was_only_interpreted_has_no_place(make_elite: MakeElite) -> None:
     assert Archive(ArchiveConfig()).add(interpreted, 0).outcome is Outcome.REJECTED
 
 
+def test_where_nothing_is_timed_all_that_is_correct_counts_the_same(make_elite: MakeElite) -> None:
+    archive = Archive(ArchiveConfig(islands=1, untimed=True))
+    first, second = (make_elite(name, timing=None, interpreted=True) for name in (1, 2))
+    archive.add(first, 0)
+    assert archive.add(second, 0).outcome > Outcome.REJECTED
+    assert len(archive) == 2 and archive.best == first
+
+
 def test_measuring_again_changes_the_rank(
     make_elite: MakeElite, make_evaluation: MakeEvaluation
 ) -> None:

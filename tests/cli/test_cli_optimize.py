@@ -45,6 +45,26 @@ def resume_command(text: str) -> list[str]:
 # ---------------------------------------------------------------- runs that end
 
 
+def test_without_a_gpu_correct_programs_are_collected_on_request(
+    cli: Cli, quick_runs: None
+) -> None:
+    run = ("optimize", "rms_norm_rows", "--backend", "hip", "--proposer", "tuner")
+    run = (*run, "--evaluations", 2, "--store", "r.sqlite")
+    done = cli(*run)
+    assert done.code == 1
+    assert "not timed: it takes their GPU (--untimed collects correct ones)" in done.err
+    done = cli(*run, "--untimed", "-o", "variants")
+    assert done.code == 0, done.out + done.err
+    state = stored()
+    correct = [step for step in state.steps.values() if step.evaluation and step.evaluation.ok]
+    found = {path.read_text() for path in Path("variants").glob("*.py")}
+    assert found == {step.proposal.candidate.source for step in correct} and len(found) > 1
+    assert "None was timed. They are in variants." in done.out
+    assert "--backend hip $(printf -- '--start %s ' variants/*.py)" in done.out
+    again = cli("resume", state.run, "--evaluations", 3, "--store", "r.sqlite", "--json")
+    assert json.loads(again.out.splitlines()[-1])["correct"] >= len(found)
+
+
 def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     cli: Cli, quick_runs: None, slow: Path
 ) -> None:
@@ -229,6 +249,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
         (("slow", "--dollars", "0"), ("0.0 dollars", "leave out")),
         (("slow", "-o", "no/where.py"), ("no/where.py: cannot be written", "-o FILE")),
         (("slow", "-o", "slow"), ("slow: cannot be written (Is a directory)", "-o FILE")),
+        (("slow", "--untimed", "-o", "wrong.py"), ("wrong.py: cannot be", "-o FOLDER")),
         (("slow", "--store", "/proc/no/r.sqlite"), ("cannot be written", "KERNEL_SMITH_STORE")),
         (("slow", "--store", "wrong.py"), ("not a run store", "KERNEL_SMITH_STORE")),
     ],

@@ -22,6 +22,8 @@ from kernel_smith.archive.sampling import exploited, explored, pick_exemplars
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Elite, Evaluation, Interval, RunConfig, Stage, score
 
+_UNKNOWN = Interval(value=1.0, low=1.0, high=1.0)  # the same for all
+
 
 @dataclass(frozen=True)
 class ArchiveConfig:
@@ -32,6 +34,8 @@ class ArchiveConfig:
     """The share of parents that are drawn from any cell, whatever their speed."""
     greed: float = 4.0
     """A parent twice as fast is drawn 2 ** greed times as often."""
+    untimed: bool = False
+    """Also take programs that are correct, but could not be timed: none of them is the faster."""
 
     def __post_init__(self) -> None:
         for name, least in (("islands", 1), ("elites_per_cell", 1), ("greed", 0)):
@@ -47,7 +51,7 @@ class ArchiveConfig:
 
     @classmethod
     def of(cls, run: RunConfig) -> ArchiveConfig:
-        return cls(run.islands, run.elites_per_cell, run.features)
+        return cls(run.islands, run.elites_per_cell, run.features, untimed=run.untimed)
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,12 @@ class Archive:
     # What changes it
 
     def add(self, elite: Elite, island: int) -> Added:
-        """Offer a program to an island. One that failed, or was not timed, is rejected.
+        """Offer a program to an island. One that failed is rejected, and usually one that was not
+        timed.
 
         A program that is on another island already keeps the evaluation that it has there.
         """
-        speedup = _speedup(elite.evaluation)
+        speedup = self._speedup(elite.evaluation)
         if speedup is None:
             return Added(Outcome.REJECTED, island)
         key = elite.candidate.content_hash
@@ -107,7 +112,7 @@ class Archive:
         If it failed this time, it is removed. A measurement that was too noisy says nothing, and
         changes nothing. Returns whether the program is still in the archive.
         """
-        speedup = _speedup(evaluation)
+        speedup = self._speedup(evaluation)
         for island in self._islands if evaluation.stage is not Stage.UNSTABLE else []:
             known = island.get(candidate)
             if known is None:
@@ -232,7 +237,8 @@ class Archive:
         unique = {member.key: member for member in source}
         return sorted(unique.values(), key=lambda member: member.rank)
 
-
-def _speedup(evaluation: Evaluation) -> Interval | None:
-    """None if the program has no place here: nothing about its speed is certain."""
-    return evaluation.timing.speedup if score(evaluation) > 0 and evaluation.timing else None
+    def _speedup(self, evaluation: Evaluation) -> Interval | None:
+        """None if the program has no place here: nothing about its speed is certain."""
+        if self.config.untimed and evaluation.ok and evaluation.untimed:
+            return _UNKNOWN
+        return evaluation.timing.speedup if score(evaluation) > 0 and evaluation.timing else None

@@ -31,6 +31,14 @@ def check_writable(path: Path) -> None:
         raise _unwritable(path, "its folder is missing, or permission is")
 
 
+def make_folder(path: Path) -> None:
+    """For many of them."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error), "folder", "FOLDER") from None
+
+
 def write_candidate(path: Path, source: str) -> None:
     try:
         path.write_text(source, encoding="utf-8")
@@ -38,5 +46,7 @@ def write_candidate(path: Path, source: str) -> None:
         raise _unwritable(path, error.strerror or str(error)) from None
 
 
-def _unwritable(path: Path, why: str) -> BadInput:
-    return BadInput(f"{path}: cannot be written ({why})", hint="choose a file with -o FILE")
+def _unwritable(path: Path, why: str, kind: str = "file", placeholder: str = "FILE") -> BadInput:
+    return BadInput(
+        f"{path}: cannot be written ({why})", hint=f"choose a {kind} with -o {placeholder}"
+    )

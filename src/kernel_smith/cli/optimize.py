@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from kernel_smith.cli.candidates import check_writable, read_candidate, write_candidate
+from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
 from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_next
+from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Budget, RunConfig, Task
 
@@ -56,18 +57,23 @@ def optimize(
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    untimed: Annotated[
+        bool, typer.Option("--untimed", help="Without the GPU: collect correct programs.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
     engine: EngineAddress = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
+        Path | None,
+        typer.Option("--output", "-o", help="The winning kernel's file; with --untimed, a folder."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Evolve a faster kernel for a task, and keep every step.
 
-    Exits with 0 if the best kernel is faster than PyTorch beyond doubt, 1 if not.
+    Exits with 0 if the best kernel is faster than PyTorch beyond doubt, 1 if not; where nothing can
+    be timed (--untimed), with 0 if a change of the first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.evolution.crew import begin_with
@@ -78,7 +84,7 @@ def optimize(
 
     found = find_task(task)
     find_backend(backend)
-    check_writable(output or _default_output(found))
+    _check_output(output, found, backend, untimed=untimed)
     settings = _model_settings(model, models)
     config = find_preset("model" if settings and preset == "embedded" else preset, backend)
     config = _adjust(config, proposer, lanes, seed, settings)
@@ -86,7 +92,9 @@ def optimize(
     limits |= {"tokens": tokens, "dollars": dollars}
     limits["seconds"] = None if minutes is None else 60 * minutes
     limits["device_seconds"] = None if device_minutes is None else 60 * device_minutes
-    config = config.model_copy(update={"budget": _budget(config.budget, limits)})
+    config = config.model_copy(
+        update={"budget": _budget(config.budget, limits), "untimed": untimed}
+    )
     starts = [read_candidate(path, backend) for path in start or _own_start(found, backend)]
     wanted = proposer is None or "seed" in proposer
     config = begin_with(config, found, starts, with_seed=wanted)
@@ -126,7 +134,8 @@ def resume(
         Store.open(store or default_path()) as book,
         Run.resume(book, book.find_run(run), rebudget) as opened,
     ):
-        check_writable(output or _default_output(opened.state.task))
+        state = opened.state
+        _check_output(output, state.task, state.config.backend, untimed=state.config.untimed)
         _evolve(opened, store, output, engine, as_json=json, quiet=quiet)
 
 
@@ -143,8 +152,15 @@ def _evolve(
     try:
         _run_loop(run, engine, as_json=as_json, quiet=quiet)
     except KeyboardInterrupt:
-        _show_best(run, store, output, as_json=as_json)
+        if not is_untimed(run.state):
+            _show_best(run, store, output, as_json=as_json)
         raise Interrupted("interrupted; every step is kept", hint=f"go on: {again}") from None
+    if is_untimed(run.state):
+        folder = output or default_folder(run.state.task, run.state.config.backend)
+        changed = show_variants(run.state, folder, _how_to_name(run.state.task), as_json=as_json)
+        if not as_json:
+            print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
+        raise typer.Exit(0 if changed else _NEGATIVE)
     if not _show_best(run, store, output, as_json=as_json):
         if not as_json:
             _explain_nothing(run)
@@ -216,6 +232,14 @@ def _how_to_name(task: Task) -> str:
 
     builtin = {known.content_hash for suite in SUITES for known in builtin_tasks(suite)}
     return task.name if task.content_hash in builtin else task.path or task.name
+
+
+def _check_output(output: Path | None, task: Task, backend: str, *, untimed: bool) -> None:
+    """Before all of the work."""
+    if untimed:
+        make_folder(output or default_folder(task, backend))
+    else:
+        check_writable(output or _default_output(task))
 
 
 def _default_output(task: Task) -> Path:

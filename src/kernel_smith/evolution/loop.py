@@ -134,7 +134,10 @@ class Loop:
     def _why_no_start(self) -> str:
         evaluations = [step.evaluation for step in self.state.steps.values()]
         if any(e is not None and e.ok and e.untimed for e in evaluations):
-            return "kernels for this backend can be checked here, but not timed: it takes their GPU"
+            return (
+                "kernels for this backend can be checked here, but not timed: it takes their GPU "
+                "(--untimed collects correct ones)"
+            )
         return "no program to start from was accepted"
 
     def _why_stop(self, seconds: float) -> str | None:

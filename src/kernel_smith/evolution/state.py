@@ -186,6 +186,8 @@ class RunState:
         return first if first != own else None
 
     def _gain(self, step: Step, elite: Elite) -> float:
+        if elite.evaluation.ok and elite.evaluation.untimed:
+            return 1.0  # neither better nor worse
         parent = self.evaluated.get(step.parent or "")
         if parent is None or parent.score == 0:
             return elite.score

@@ -132,6 +132,9 @@ class RunConfig(VersionedRecord):
     proposals_in_flight: int = Field(default=2, ge=1)
     evaluations_in_flight: int = Field(default=1, ge=1)
     exemplars: int = Field(default=3, ge=0)
+    untimed: bool = Field(
+        default=False, description="where nothing can be timed, all correct programs count the same"
+    )
     seed: int = 0
     settings: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="proposer -> settings of its own"
