@@ -7,12 +7,16 @@ import ctypes
 import mmap
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 import warnings
 
 import pytest
 
 from kernel_smith.evaluation.sandbox.confine import Watch, die_with_parent, limits, seccomp, usage
+from kernel_smith.evaluation.sandbox.confine import watch as watch_module
 
 MIB = 1 << 20
 PROT_READ = 1
@@ -145,6 +149,46 @@ def test_shared_memory_that_was_handed_over_is_allowed():
         for allowance, exceeded in ((16 * MIB, False), (4 * MIB, True)):
             watch = Watch(pid=pid, baseline=baseline, shared_allowance=allowance, **GENEROUS)
             assert (watch.exceeded() is not None) == exceeded
+
+
+def test_who_waits_is_not_looked_at_again_until_it_runs(monkeypatch):
+    looks = []
+    tree = watch_module._tree
+
+    def noted(pid):
+        looks.append(pid)
+        return tree(pid)
+
+    program = (
+        "held = []\nfor line in open(0): held.append(bytes(int(line)) + b'x'); print(flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+
+        def take(size):
+            process.stdin.write(f"{size}\n".encode())
+            process.stdin.flush()
+            process.stdout.readline()
+
+        take(1)
+        watch = Watch(pid=process.pid, baseline=usage(process.pid).private_bytes, **GENEROUS)
+        monkeypatch.setattr(watch_module, "_tree", noted)
+        eventually_waits(watch, looks)
+        take(16 * MIB)
+        assert watch.exceeded() is not None
+        process.stdin.close()
+
+
+def eventually_waits(watch, looks):
+    """It may still be on its way to where it waits."""
+    for _ in range(100):
+        looks.clear()
+        assert watch.exceeded() is None
+        if not looks:
+            return
+        time.sleep(0.01)
+    raise AssertionError("it was looked at each time")
 
 
 def test_memory_of_descendants_counts():

@@ -7,6 +7,7 @@ out or in huge pages, the page tables themselves, and shared memory beyond what 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Watch:
     """Says whether process `pid` and its descendants hold more than they may."""
 
@@ -41,10 +42,21 @@ class Watch:
     """Private bytes that a confined process begins with: `usage(pid).private_bytes`."""
     shared_allowance: int = 0
     """Shared memory that was handed over, and so is not its own."""
+    _seen_alone: int | None = None
+    """How long it had run when all was well and it had no children."""
 
     def exceeded(self) -> str | None:
         """A sentence on what is exceeded; None if nothing is, or if the process has ended."""
-        total = sum(map(usage, _tree(self.pid)), start=Usage())
+        run = _nanoseconds_run(self.pid)
+        if run is None or run == self._seen_alone:  # many wait most of the time, and looking costs
+            return None
+        tree = list(_tree(self.pid))
+        reason = self._reason(tree)
+        self._seen_alone = run if reason is None and len(tree) == 1 else None
+        return reason
+
+    def _reason(self, tree: list[int]) -> str | None:
+        total = sum(map(usage, tree), start=Usage())
         extra = max(0, total.shared_bytes - self.shared_allowance)
         memory = total.private_bytes - self.baseline + extra
         if memory > self.memory_bytes:
@@ -62,6 +74,14 @@ def usage(pid: int) -> Usage:
         shared_bytes=1024 * sum(fields.get(name, 0) for name in _SHARED),
         tasks=fields.get("Threads", 0),
     )
+
+
+def _nanoseconds_run(pid: int) -> int | None:
+    """Of the process alone, with all of its threads; None if it has ended."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return None
 
 
 def _tree(pid: int) -> Iterator[int]:
