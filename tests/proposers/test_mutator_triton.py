@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -10,9 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernel_smith.proposers.mutator import EDITS, Edit
+from kernel_smith.proposers.mutator.edit import Splice, splice
 from kernel_smith.proposers.mutator.triton.edits import TRITON_EDITS
+from kernel_smith.proposers.mutator.triton.text import TritonText
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
 
@@ -159,3 +164,23 @@ def test_text_that_is_not_python_offers_nothing() -> None:
     assert [edit.sites("import triton.language as tl\ndef (") for edit in EDITS] == [[]] * len(
         EDITS
     )
+
+
+TWO_STATEMENTS = "first = (1,\n         2)\n\n\n@decorated(3)\ndef second():\n    return first\n"
+
+
+@given(st.data())
+def test_a_change_is_python_as_the_whole_file_is(data: st.DataObject) -> None:
+    """Though only the statements that it changes are read."""
+    size = len(TWO_STATEMENTS)
+    start = data.draw(st.integers(0, size))
+    end = data.draw(st.integers(start, min(size, start + 6)))
+    piece = Splice(start, end, data.draw(st.sampled_from(["", "4", "(", ")", "\n", " ", "@x\n"])))
+    text = TritonText(TWO_STATEMENTS, ast.parse(TWO_STATEMENTS))
+    try:
+        ast.parse(splice(TWO_STATEMENTS, [piece]))
+    except SyntaxError:
+        whole = False
+    else:
+        whole = True
+    assert text.is_python_with([piece]) == whole

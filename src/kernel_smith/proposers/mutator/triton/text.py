@@ -7,9 +7,10 @@ it is. A library that keeps white space in its tree would be one more dependency
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from kernel_smith.proposers.mutator.edit import Edit, Site, Splice, splice
@@ -22,9 +23,9 @@ class TritonText:
     text: str
     tree: ast.Module
 
-    @property
+    @cached_property
     def kernels(self) -> list[ast.FunctionDef]:
-        functions = [n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)]
+        functions = [n for n in self._nodes if isinstance(n, ast.FunctionDef)]
         return [function for function in functions if any(map(_is_jit, function.decorator_list))]
 
     def start(self, node: ast.expr | ast.stmt) -> int:
@@ -61,16 +62,47 @@ class TritonText:
 
     def launches(self, kernel: str) -> list[ast.Call] | None:
         """All launches `kernel[grid](...)`, or None if the kernel is used in any other way."""
-        found = [
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Subscript)
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id == kernel
+        found = self._launches.get(kernel, [])
+        return found if found and self._uses[kernel] == len(found) else None
+
+    @cached_property
+    def _launches(self) -> dict[str, list[ast.Call]]:
+        """What looks like one, by the name before the grid."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in self._nodes:
+            match node:
+                case ast.Call(func=ast.Subscript(value=ast.Name(id=name))) as launch:
+                    found.setdefault(name, []).append(launch)
+        return found
+
+    @cached_property
+    def _uses(self) -> Counter[str]:
+        return Counter(node.id for node in self._nodes if isinstance(node, ast.Name))
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    def is_python_with(self, splices: Iterable[Splice]) -> bool:
+        """Only the statements of the file that change are read again: a seed has many of them."""
+        changes: dict[tuple[int, int], list[Splice]] = {}
+        for piece in splices:
+            within = [(a, b) for a, b in self._statements if a <= piece.start and piece.end <= b]
+            place = within[0] if within else (0, len(self._data))
+            shifted = Splice(piece.start - place[0], piece.end - place[0], piece.text)
+            changes.setdefault(place, []).append(shifted)
+        return all(
+            _parsed(splice(self._data[start:end].decode(), pieces)) is not None
+            for (start, end), pieces in changes.items()
+        )
+
+    @cached_property
+    def _statements(self) -> list[tuple[int, int]]:
+        """Where those of the file begin, with their decorators, and end."""
+        return [
+            (self.line_start(_first_line(node)) + node.col_offset, self.end(node))
+            for node in self.tree.body
         ]
-        uses = [n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and n.id == kernel]
-        return found if found and len(uses) == len(found) else None
 
 
 def triton_edit(
@@ -80,11 +112,10 @@ def triton_edit(
 
     def make(find_in: Callable[[TritonText], Iterator[Site]]) -> Edit:
         def find(source: str) -> list[Site]:
-            tree = _parsed(source)
-            if tree is None or "import triton.language as tl" not in source:
+            text = _read(source)
+            if text is None or "import triton.language as tl" not in source:
                 return []
-            found = find_in(TritonText(source, tree))
-            return [site for site in found if _parsed(splice(source, site.splices)) is not None]
+            return [site for site in find_in(text) if text.is_python_with(site.splices)]
 
         return Edit(name, ("triton",), sentence, find, _replace)
 
@@ -130,6 +161,18 @@ def grid(launch: ast.Call) -> list[ast.expr] | None:
 def _is_jit(node: ast.expr) -> bool:
     called = node.func if isinstance(node, ast.Call) else node
     return isinstance(called, ast.Attribute) and called.attr == "jit"
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+@lru_cache(maxsize=4)
+def _read(source: str) -> TritonText | None:
+    """Every edit asks for it."""
+    tree = _parsed(source)
+    return None if tree is None else TritonText(source, tree)
 
 
 def _parsed(source: str) -> ast.Module | None:
