@@ -35,7 +35,7 @@ from common import describe_machine
 
 from kernel_smith.errors import UserError
 from kernel_smith.evaluation.judge.device.turns import FairLock, lock_of_device
-from kernel_smith.proposers.seed import MINUTES
+from kernel_smith.proposers.seed import PATIENCE_MINUTES
 from kernel_smith.proposers.seed.inside.build import build_seed
 from kernel_smith.proposers.seed.inside.check import difference
 from kernel_smith.proposers.seed.inside.patience import at_most
@@ -55,7 +55,7 @@ def make(task: Task, device: str) -> dict[str, Any]:
     row: dict[str, Any] = {"task": task.name}
     try:
         names = [workload.name for workload in task.workloads]
-        with at_most(MINUTES):
+        with at_most(PATIENCE_MINUTES):
             seed = build_seed(task, device, names, lambda what: None)
         row |= {"kernels": seed.kernels, "library_calls": seed.library_calls}
         row |= {"notes": seed.notes, "source": seed.source}

@@ -133,3 +133,14 @@ def test_two_steps_are_wrong_whatever_was_forgiven_before(timing: Timing) -> Non
     timing(round_the_other_way)
     with pytest.raises(Rejected):
         timing(two_steps_off)
+
+
+def ten_off_by_a_step(row: torch.Tensor, x: torch.Tensor) -> None:
+    """Less than a hundredth: as a kernel that does nothing, where nearly all results are zero."""
+    row[:10, 0].add_(1)
+
+
+def test_more_than_was_ever_forgiven_is_asked_about(timing: Timing) -> None:
+    timing(round_the_other_way)
+    with pytest.raises(Rejected):
+        timing(ten_off_by_a_step)

@@ -36,6 +36,25 @@ def test_kernels_for_waves_of_64_do_not_count_on_32() -> None:
         assert "cuda" not in text, task.name
 
 
+def test_hip_says_what_maca_does() -> None:
+    """A mended kernel is to be mended in both."""
+    names = (
+        ("inline import maca", "inline import hip"),
+        ("kernels = maca(", "kernels = hip("),
+        ("<mc_runtime.h>", "<hip/hip_runtime.h>"),
+        ("<common/maca_bfloat16.h>", "<hip/hip_bf16.h>"),
+        ("<common/maca_fp16.h>", "<hip/hip_fp16.h>"),
+        ("__maca_bfloat16", "__hip_bfloat16"),
+        ("mcStream_t", "hipStream_t"),
+        ("__shfl_xor_sync(0xffffffffffffffffull, ", "__shfl_xor("),
+    )
+    for task in TASKS:
+        text = Path(task.starts["maca"]).read_text()
+        for maca, hip in names:
+            text = text.replace(maca, hip)
+        assert text == Path(task.starts["hip"]).read_text(), task.name
+
+
 @pytest.fixture(scope="module")
 def engine() -> Iterator[LocalEngine]:
     with LocalEngine() as engine:

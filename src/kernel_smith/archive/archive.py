@@ -22,7 +22,7 @@ from kernel_smith.archive.sampling import exploited, explored, pick_exemplars
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Elite, Evaluation, Interval, RunConfig, Stage, score
 
-_UNKNOWN = Interval(value=1.0, low=1.0, high=1.0)  # the same for all
+_UNTIMED = Interval(value=1.0, low=1.0, high=1.0)  # the same for all
 
 
 @dataclass(frozen=True)
@@ -240,5 +240,5 @@ class Archive:
     def _speedup(self, evaluation: Evaluation) -> Interval | None:
         """None if the program has no place here: nothing about its speed is certain."""
         if self.config.untimed and evaluation.ok and evaluation.untimed:
-            return _UNKNOWN
+            return _UNTIMED
         return evaluation.timing.speedup if score(evaluation) > 0 and evaluation.timing else None

@@ -36,7 +36,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error.strerror or str(error), "folder", "FOLDER") from None
+        raise _unwritable(path, error.strerror or str(error), "folder") from None
 
 
 def write_candidate(path: Path, source: str) -> None:
@@ -46,7 +46,6 @@ def write_candidate(path: Path, source: str) -> None:
         raise _unwritable(path, error.strerror or str(error)) from None
 
 
-def _unwritable(path: Path, why: str, kind: str = "file", placeholder: str = "FILE") -> BadInput:
-    return BadInput(
-        f"{path}: cannot be written ({why})", hint=f"choose a {kind} with -o {placeholder}"
-    )
+def _unwritable(path: Path, why: str, kind: str = "file") -> BadInput:
+    hint = f"choose a {kind} with -o {kind.upper()}"
+    return BadInput(f"{path}: cannot be written ({why})", hint=hint)

@@ -11,7 +11,7 @@ import typer
 from kernel_smith.cli.candidates import write_candidate
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.seed import MINUTES, Seed, make_seed
+from kernel_smith.proposers.seed import PATIENCE_MINUTES, Seed, make_seed
 from kernel_smith.tasks import find_task
 
 _DEVICES = ("cpu", "cuda")
@@ -29,7 +29,7 @@ def seed(
     ] = None,
     minutes: Annotated[
         float, typer.Option(min=0.0, help="Give up if the compiler takes longer.")
-    ] = MINUTES,
+    ] = PATIENCE_MINUTES,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:

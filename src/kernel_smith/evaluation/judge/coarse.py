@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import torch
 
-_FEW_ELEMENTS = 8
-_FEW = 0.01
 
-
-def is_few(count: int, size: int) -> bool:
-    """Not so many elements that no rounding error explains them?"""
-    return count <= max(_FEW_ELEMENTS, _FEW * size)
-
-
-def a_step_apart(got: torch.Tensor, want: torch.Tensor) -> bool:
-    """Do these differ in a few elements at most, each by one step of their type?"""
+def count_a_step_apart(got: torch.Tensor, want: torch.Tensor) -> int | None:
+    """How many elements differ by one step of their type; None if any differs by more, or if the
+    type has more than a byte."""
     if want.dtype.itemsize > 1 or want.dtype == torch.bool or got.dtype != want.dtype:
-        return False
+        return None
     if want.is_floating_point() and not torch.equal(got.float().isnan(), want.float().isnan()):
-        return False
+        return None
     distance = (_numbered(got) - _numbered(want)).abs_()
-    further = bool((distance > 1).any())
-    return not further and is_few(int(distance.count_nonzero()), distance.numel())
+    return None if bool((distance > 1).any()) else int(distance.count_nonzero())
 
 
 def _numbered(values: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.accuracy import Expected, computable, expect, scale_of
-from kernel_smith.evaluation.judge.coarse import a_step_apart
+from kernel_smith.evaluation.judge.coarse import count_a_step_apart
 from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
 from kernel_smith.evaluation.judge.description import check_description
 from kernel_smith.evaluation.judge.participant import Batch, Participant
@@ -21,6 +21,7 @@ from kernel_smith.evaluation.judge.stock import CheckSet, Stock
 from kernel_smith.records import Accuracy, Reason
 
 _SAMPLED_ELEMENTS = 65536  # per batch and output
+_ROUNDED_SHARE = 0.01  # of an output, at most
 
 _system_random = random.SystemRandom()
 
@@ -131,8 +132,8 @@ class TimedVerifier:
     """Verifies the timed calls themselves, against the reference process's outputs.
 
     Every call is checked on secret positions; one call per batch, chosen after it ran, in full.
-    Whatever looks wrong is decided by the oracle. Once it has found such a call right, a few values
-    of one byte that are rounded differently are nothing to ask it about.
+    Whatever looks wrong is decided by the oracle. Where it has found that a call rounded some
+    values of one byte differently, about as many in later calls are nothing to ask it about.
     """
 
     def __init__(
@@ -153,15 +154,15 @@ class TimedVerifier:
         self._scales = [scale_of(t) if t.is_floating_point() else 0.0 for t in expected.oracle]
         self._tolerance = stock.reference.task.tolerance
         self._surprises = stock.hand_out_surprises()
-        self._forgiven = False  # has the oracle found a call right that looked wrong?
+        self._most_rounded = [0] * len(expected.oracle)  # per output, in calls that were right
 
     def __call__(self, sets: list[InputSet], batch: Batch) -> None:
         with _right_before_timing():
             _check_descriptions(batch, self._described)
             for call in self._suspects(batch.calls):
-                if not (self._forgiven and self._is_rounding(call)):
+                if not self._rounds_as_before(call):
                     self._ask_oracle(sets[call], call)
-                    self._forgiven = True
+                    self._note_rounding(call)
             chosen = _system_random.randrange(batch.calls)
             if not self._candidate.inputs_unchanged(chosen):
                 raise Rejected(Reason.INPUTS_MODIFIED, "during timing")
@@ -209,14 +210,23 @@ class TimedVerifier:
             suspicious[full] |= self._far(output, got[full], want[full]).any()
         return suspicious.nonzero().flatten().tolist()
 
-    def _is_rounding(self, call: int) -> bool:
-        """Are all outputs as the reference's process has them, or a step away here and there?"""
-        pairs = zip(self._candidate.outputs(call), self._reference.outputs(call), strict=True)
-        return all(
-            a_step_apart(got, want)
-            or not self._far(output, computable(got), computable(want)).any()
-            for output, (got, want) in enumerate(pairs)
-        )
+    def _rounds_as_before(self, call: int) -> bool:
+        """Are all outputs as the reference's process has them, but for rounding that is known?"""
+        for output, (got, want) in enumerate(self._both(call)):
+            if self._far(output, computable(got), computable(want)).any():
+                known = min(2 * self._most_rounded[output], _ROUNDED_SHARE * want.numel())
+                count = count_a_step_apart(got, want)
+                if count is None or count > known:
+                    return False
+        return True
+
+    def _note_rounding(self, call: int) -> None:
+        for output, (got, want) in enumerate(self._both(call)):
+            count = count_a_step_apart(got, want) or 0
+            self._most_rounded[output] = max(self._most_rounded[output], count)
+
+    def _both(self, call: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        return zip(self._candidate.outputs(call), self._reference.outputs(call), strict=True)
 
     def _far(self, output: int, got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
         if not want.is_floating_point():

@@ -3,7 +3,7 @@
 The text transformations in this folder are pure; `inside` runs torch in a process of its own.
 """
 
-from kernel_smith.proposers.seed.make import MINUTES, make_seed
+from kernel_smith.proposers.seed.make import PATIENCE_MINUTES, make_seed
 from kernel_smith.proposers.seed.record import Seed
 
-__all__ = ["MINUTES", "Seed", "make_seed"]
+__all__ = ["PATIENCE_MINUTES", "Seed", "make_seed"]

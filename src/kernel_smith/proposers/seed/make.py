@@ -15,7 +15,7 @@ from kernel_smith.records import Task
 
 Progress = Callable[[str], None]
 
-MINUTES = 5.0  # a compiler may take; a kernel of a few lines takes it seconds
+PATIENCE_MINUTES = 5.0  # most kernels take the compiler seconds
 
 _INSIDE = "kernel_smith.proposers.seed.inside"
 _SHOWN_OF_LOG = 2000
@@ -31,7 +31,7 @@ def make_seed(
     device: str,
     workloads: Sequence[str] | None = None,
     progress: Progress = _silent,
-    minutes: float = MINUTES,
+    minutes: float = PATIENCE_MINUTES,
 ) -> Seed:
     """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
 
