@@ -28,7 +28,7 @@ def seed(
         Path | None, typer.Option("--output", "-o", help="The file to write.")
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.0, help="Give up if the compiler takes longer.")
+        float, typer.Option(min=0.05, help="Give up if the compiler takes longer.")
     ] = PATIENCE_MINUTES,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
