@@ -102,10 +102,13 @@ def train(
     again: str,
 ) -> Trained:
     """Runs a trainer from `checkpoint` to its end, and writes the final model."""
+    from kernel_smith.training.sound_steps import SoundSteps, avoid_unsound_attention
     from kernel_smith.training.stopping import Stopping
 
+    avoid_unsound_attention()
     main, stopping = is_main_process(), Stopping(report, alone=processes() == 1)
     trainer.add_callback(stopping)
+    trainer.add_callback(SoundSteps(report))
     journal = Journal(settings.output)
     if main:
         folder.note("running")
