@@ -106,11 +106,15 @@ class Recipe:
     def collect(self) -> None:
         with Store.open(self.folder / "steps.sqlite", create=True) as store:
             runs = Runs(store, self.deadline)
-            keys = {Key("collect", task.name, 0): task for task in self.training}
+            keys = {
+                Key("collect", task.name, seed): task
+                for seed in range(self.chosen.collections)
+                for task in self.training
+            }
             left = {key: task for key, task in keys.items() if not runs.ended(key)}
             if not left:
                 return
-            say(f"collect: {len(left)} of {len(keys)} tasks")
+            say(f"collect: {len(left)} of {len(keys)} runs")
             with Fleet(self.chosen.judges) as fleet:
                 work = [partial(self._collect, runs, fleet, key, left[key]) for key in left]
                 runs.do(work, at_once=2 * self.chosen.judges)
@@ -392,7 +396,8 @@ def arguments() -> argparse.Namespace:
     add("--stage", nargs="+", choices=STAGES, default=STAGES)
     add("--minutes", type=float, default=9.0, help="stop in time; the same command goes on")
     add("--judges", type=int, default=4, help="each with its cores; models use what is left")
-    add("--evaluations", type=int, default=40, help="of each training task")
+    add("--evaluations", type=int, default=40, help="of each run on a training task")
+    add("--collections", type=int, default=1, help="runs of each, by chance different")
     add("--tasks", type=int, default=None, help="so many training tasks; default: all")
     add("--with-seed", action="store_true", help="collect from the compiler's kernels, too")
     add("--held-out", nargs="+", default=HELD_OUT, metavar="FAMILY")
