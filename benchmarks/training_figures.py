@@ -161,7 +161,8 @@ def _shown(figure: dict[str, float] | None, scale: float, unit: str) -> str:
 
 
 def plain(value: object) -> object:
-    return str(value) if isinstance(value, Path) else value
+    """Of a path its name alone: where things lie says nothing to others."""
+    return value.name if isinstance(value, Path) else value
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -26,10 +26,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from batched_model import BatchedModel, BatchedProposer
 from common import describe_machine
@@ -46,6 +46,7 @@ from training_figures import (
     read_lines,
 )
 from training_fleet import Fleet
+from training_rows import LADDERS, Wanted, leave_out_long_answers, longest_row, make_rows, rows_in
 from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configured, say, starting
 
 from kernel_smith.errors import BadInput, Interrupted
@@ -53,7 +54,6 @@ from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.evolution.crew import proposers_of
 from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers.base import Proposer
-from kernel_smith.proposers.model.edits import has_edits
 from kernel_smith.records import (
     Budget,
     Options,
@@ -62,25 +62,11 @@ from kernel_smith.records import (
 )
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
-from kernel_smith.trajectories.build import BuildSettings, build
-from kernel_smith.trajectories.examples import ExampleSettings
-from kernel_smith.trajectories.filters import PRESETS
-
-Purpose = Literal["sft", "rl"]
 
 STAGES = ("collect", "data", "sft", "rl", "compare", "report")
 ARMS = ("base", "sft", "rl", "mutator", "tuner")
 HELD_OUT = ("loss", "pooling", "quantisation", "softmax")
 FINAL = Options(sampling=Sampling(target=0.01, unstable_above=0.2, max_seconds=2.0))
-
-_ENOUGH_ROWS = 100
-_NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
-_ANY_HONEST = ("held-out", "correct", "timed", "honest-lineage", "new", "balanced")
-# The filters to try, until one leaves enough rows. A question need not have a good answer yet.
-LADDERS: dict[Purpose, tuple[tuple[str, ...], ...]] = {
-    "sft": (PRESETS["sft"], _NOT_STRICT),
-    "rl": (PRESETS["rl"], _NOT_STRICT, _ANY_HONEST),
-}
 
 
 class Recipe:
@@ -137,49 +123,22 @@ class Recipe:
     def data(self) -> None:
         notes = self.folder / "data.json"
         if not notes.exists():
-            made = {purpose: self._data(purpose) for purpose in LADDERS}
+            wanted = Wanted(tuple(self.chosen.held_out), self.chosen.least_gain)
+            made = {purpose: make_rows(self.folder, purpose, wanted) for purpose in LADDERS}
             notes.write_text(json.dumps(made, indent=1) + "\n")
-
-    def _data(self, purpose: Purpose) -> dict[str, Any]:
-        tried: list[str] = []
-        for filters in LADDERS[purpose]:
-            settings = BuildSettings(
-                stores=tuple(sorted(self.folder.glob("steps*.sqlite"))),
-                folder=self.folder / f"data-{purpose}",
-                purpose=purpose,
-                filters=filters,
-                hold_out=tuple(self.chosen.held_out),
-                example=ExampleSettings(prompt="brief", answer="edits"),
-                validation=0.1 if purpose == "sft" else 0.0,
-            )
-            try:
-                built = build(settings, lambda _: None)
-            except BadInput as error:
-                tried.append(error.what)
-                continue
-            rows = keep_changes(built.files, self._rows(purpose))
-            note = f"{', '.join(filters)}: {rows} rows of {built.steps_read} steps"
-            say(f"data: {purpose}: {note}")
-            if rows.get("train", 0) >= _ENOUGH_ROWS:
-                break
-            tried.append(note)
-        if not rows.get("train"):
-            raise BadInput(f"no rows for {purpose}: {tried}", hint="raise --evaluations or --tasks")
-        left_out = {"refused": built.refused, "tried_before": tried}
-        return {"filters": filters, "rows": rows, "steps": built.steps_read, **left_out}
-
-    def _rows(self, purpose: str) -> Path:
-        return self.folder / f"rows-{purpose}"
 
     def sft(self) -> None:
         from kernel_smith.training.config import Lora, SftSettings
+        from kernel_smith.training.models import load_tokenizer
         from kernel_smith.training.sft import train_sft
 
         if is_trained(self.folder / "sft"):
             return
-        longest = self._longest("sft", self.chosen.model)
+        tokenizer = load_tokenizer(self.chosen.model)
+        leave_out_long_answers(self.folder, tokenizer, self.chosen.max_new_tokens)
+        longest = longest_row(self.folder, "sft", tokenizer)
         settings = SftSettings(
-            data=self._rows("sft"),
+            data=rows_in(self.folder, "sft"),
             model=self.chosen.model,
             output=self.folder / "sft",
             lora=Lora(rank=16, alpha=32.0),
@@ -197,14 +156,16 @@ class Recipe:
 
     def rl(self) -> None:
         from kernel_smith.training.config import Lora, RewardSettings, RlSettings
+        from kernel_smith.training.models import load_tokenizer
         from kernel_smith.training.rl import train_rl
 
         if is_trained(self.folder / "rl"):
             return
         first = self.folder / "sft" / "final"
-        longest = min(self._longest("rl", first), self.chosen.sequence_length)
+        longest = longest_row(self.folder, "rl", load_tokenizer(first))
+        longest = min(longest, self.chosen.sequence_length)
         settings = RlSettings(
-            data=self._rows("rl"),
+            data=rows_in(self.folder, "rl"),
             model=first,
             output=self.folder / "rl",
             lora=Lora(rank=16, alpha=32.0),
@@ -219,30 +180,19 @@ class Recipe:
             sequence_length=longest + self.chosen.max_new_tokens,
             temperature=self.chosen.rl_temperature,
             advantage=self.chosen.advantage,
-            # A small model needs to know how far it got, and no gain may outweigh all others.
-            reward=RewardSettings(scale="log2", high=3.0, staged=0.5, cheating=-0.5),
+            # A small model needs to know how far it got, but changes that are merely harmless
+            # must not pay as well as those that help; and no gain may outweigh all others.
+            reward=RewardSettings(
+                scale="log2", high=3.0, staged=self.chosen.rl_staged, cheating=-0.5
+            ),
             measure_seconds=0.5,
+            call_seconds=2.0,
             gradient_checkpointing=self.chosen.gradient_checkpointing,
             save_every=2,
             keep_checkpoints=1,
         )
         with Fleet(self.chosen.judges) as fleet, self._training():
             train_rl(settings, fleet, lambda what: say(f"rl: {what}"))
-
-    def _longest(self, purpose: str, model: Path) -> int:
-        """Tokens of the longest row; a small number of them decides how much memory is needed."""
-        from kernel_smith.training.models import load_tokenizer
-        from kernel_smith.training.running import chat_tokens
-
-        tokenizer = load_tokenizer(model)
-        lengths = [
-            chat_tokens(
-                tokenizer, row["prompt"] + row.get("completion", []), question=purpose == "rl"
-            )
-            for row in read_lines(self._rows(purpose) / "train.jsonl")
-        ]
-        say(f"{purpose}: rows of {min(lengths)} to {max(lengths)} tokens")
-        return max(lengths)
 
     @contextlib.contextmanager
     def _training(self) -> Iterator[None]:
@@ -286,15 +236,28 @@ class Recipe:
                 return
             say(f"compare: {len(left)} of {len(self._keys())} runs")
             fleet = stack.enter_context(Fleet(self.chosen.judges))
-            folders = {"base": self.chosen.model}
-            folders |= {arm: self.folder / arm / "final" for arm in ("sft", "rl")}
             models = {
-                arm: stack.enter_context(BatchedModel(folder, self.chosen.max_new_tokens))
-                for arm, folder in folders.items()
+                arm: stack.enter_context(BatchedModel(self._model(arm), self.chosen.max_new_tokens))
+                for arm in ("base", "sft", "rl")
                 if any(key.arm == arm for key in left)
             }
             work = [partial(self._compare, runs, fleet, models, key) for key in left]
             runs.do(work, at_once=self.chosen.at_once or len(work))
+
+    def _model(self, arm: str) -> Path:
+        """What a training has come to, even if it was not finished."""
+        if arm == "base":
+            return Path(self.chosen.model)
+        folder = self.folder / arm
+        checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+        if is_trained(folder) or not checkpoints:
+            return folder / "final"
+        from kernel_smith.training.models import merge_adapter, need_libraries
+
+        need_libraries()
+        say(f"compare: {arm} is not done; this is {checkpoints[-1].name}")
+        merge_adapter(checkpoints[-1], folder / "so-far")
+        return folder / "so-far"
 
     def _compare(self, runs: Runs, fleet: Fleet, models: dict[str, BatchedModel], key: Key) -> None:
         task = next(task for task in self.held_out if task.name == key.task)
@@ -355,21 +318,6 @@ class Recipe:
         print_table(report)
 
 
-def keep_changes(files: Sequence[Path], folder: Path) -> dict[str, int]:
-    """The rows that ask for edits of a parent: here nobody is asked for a first program."""
-    folder.mkdir(exist_ok=True)
-    counts: dict[str, int] = {}
-    for file in files:
-        rows = [row for row in read_lines(file) if has_edits(row["prompt"][-1]["content"])]
-        target = folder / file.name
-        target.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        if rows:
-            counts[file.stem] = len(rows)
-        else:
-            target.unlink()
-    return counts
-
-
 def final_gain(state: RunState, task: Task, engine: Evaluator) -> float:
     """The best program once more, at length, beside the start; the start itself if it fails."""
     start = starting(task)
@@ -405,6 +353,7 @@ def arguments() -> argparse.Namespace:
     add("--sequence-length", type=int, default=6144, help="longer rows are left out")
     add("--micro-batch", type=int, default=4, help="sequences in memory at once")
     add("--gradient-checkpointing", action="store_true")
+    add("--least-gain", type=float, default=1.05, help="of the steps that SFT learns from")
     add("--sft-steps", type=int, default=150)
     add("--sft-batch", type=int, default=16)
     add("--sft-learning-rate", type=float, default=2e-4)
@@ -413,8 +362,11 @@ def arguments() -> argparse.Namespace:
     add("--rl-samples", type=int, default=8, help="answers to each")
     add("--rl-learning-rate", type=float, default=1e-4)
     add("--rl-temperature", type=float, default=1.0)
-    add("--advantage", choices=("group", "leave-one-out"), default="group")
-    add("--max-new-tokens", type=int, default=512, help="of an answer")
+    add(
+        "--rl-staged", type=float, default=0.1, help="reward of a correct program that is no faster"
+    )
+    add("--advantage", choices=("group", "leave-one-out"), default="leave-one-out")
+    add("--max-new-tokens", type=int, default=768, help="of an answer")
     add("--arms", nargs="+", choices=ARMS, default=ARMS, help="who is compared")
     add("--proposals", type=int, default=16, help="of each run that is compared")
     add("--seeds", type=int, default=3, help="runs of each held-out task and proposer")

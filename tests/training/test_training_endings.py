@@ -111,3 +111,8 @@ def test_kernels_are_listed_only_where_the_reward_asks(
     options = evaluation_options(settings)
     assert options.profile is listed
     assert options.sampling.max_seconds == 1.0
+
+
+def test_a_program_that_hangs_is_ended_when_the_settings_say() -> None:
+    settings = RlSettings(data=Path("d"), model=Path("m"), output=Path("o"), call_seconds=0.5)
+    assert evaluation_options(settings).limits.call_seconds == 0.5

@@ -106,6 +106,9 @@ class RlSettings(TrainingSettings):
     advantage: Literal["group", "leave-one-out"] = "group"
     beta: float = Field(default=0.0, ge=0, description="weight of staying near the first model")
     reward: RewardSettings = RewardSettings()
+    call_seconds: float = Field(
+        default=10.0, gt=0, description="a program whose call takes longer is ended"
+    )
     measure_seconds: float = Field(
         default=1.0, gt=0, description="longest measurement of each workload"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.records import Options, Sampling
+from kernel_smith.records import Limits, Options, Sampling
 from kernel_smith.training.answers import question_of
 from kernel_smith.training.config import RlSettings
 from kernel_smith.training.environment import Environment
@@ -90,6 +90,7 @@ def evaluation_options(settings: RlSettings) -> Options:
     seconds = settings.measure_seconds
     return Options(
         sampling=Sampling(target=0.02, unstable_above=0.1, min_rounds=6, max_seconds=seconds),
+        limits=Limits(call_seconds=settings.call_seconds),
         profile=bool(reward.profiling) or reward.reject_lazy,
     )
 
