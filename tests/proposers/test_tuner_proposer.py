@@ -119,6 +119,31 @@ def test_failures_count_as_no_gain_and_the_search_goes_on() -> None:
         tuner.propose(request())
 
 
+def test_a_number_whose_every_change_is_wrong_is_given_up_even_after_a_replay() -> None:
+    """The block belongs to what is computed: only the unrolling is left to vary."""
+    tuner = Tuner(patience=100)
+    learned = []
+
+    def judge(proposal: Proposal) -> Evaluation:
+        right = proposal.details["values"]["BLOCK"] == 64
+        return evaluation(0.9) if right else evaluation(reason=Reason.WRONG_VALUES)
+
+    for number in range(4):
+        proposal = tuner.propose(request(seed=number))
+        learned.append((proposal, judge(proposal)))
+        tuner.learn(*learned[-1])
+    with pytest.raises(NothingToPropose, match="tried"):
+        tuner.propose(request())
+    wrong = [proposal for proposal, result in learned if result.stage is Stage.INCORRECT]
+    assert sorted(proposal.summary for proposal in wrong) == ["BLOCK 64 -> 128", "BLOCK 64 -> 32"]
+
+    again = Tuner(patience=100)
+    for proposal, result in learned:
+        again.learn(proposal, result)
+    with pytest.raises(NothingToPropose, match="tried"):
+        again.propose(request())
+
+
 def test_children_share_the_search_of_their_parent() -> None:
     tuner = Tuner(patience=100)
     seen = {SOURCE}
@@ -212,7 +237,7 @@ def test_importing_the_tuner_imports_nothing_heavy() -> None:
 
 def test_failures_score_nothing_and_noise_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[float | None] = []
-    monkeypatch.setattr(Search, "know", lambda self, values, score: told.append(score))
+    monkeypatch.setattr(Search, "know", lambda self, values, score, **_: told.append(score))
     tuner = Tuner()
     proposal = tuner.propose(request(speedup=1.5))
     tuner.learn(proposal, evaluation(2.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,51 @@ def test_the_surroundings_of_the_first_values_come_first() -> None:
     suggested = search.suggest(1, anything)
     assert suggested is not None
     assert sum(suggested[name] != first[name] for name in first) == 1
+
+
+START: Values = {"BLOCK": 128, "warps": 4, "order": "static"}
+
+
+def test_a_number_that_means_something_is_left_alone() -> None:
+    """With other blocks the result is another one, smaller or larger."""
+    search = Search(SMALL)
+    search.know(START, 1.0)
+    for block in (64, 256):
+        search.know(START | {"BLOCK": block}, 0.0, wrong=True)
+    found = exhaust(search)
+    assert {values["BLOCK"] for values in found} == {128}
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ([({"BLOCK": 64}, 0.0, True)], "larger blocks may be right"),
+        ([({"BLOCK": 64}, 0.0, True), ({"BLOCK": 256}, 0.0, False)], "it only did not fit"),
+        ([({"BLOCK": 64}, 0.0, True), ({"BLOCK": 256}, 0.5, False)], "it is right"),
+        (
+            [({"BLOCK": 64}, 0.0, True), ({"BLOCK": 256, "warps": 8}, 0.0, True)],
+            "it may have been the warps",
+        ),
+    ],
+)
+def test_a_number_is_not_blamed_in_doubt(
+    others: list[tuple[Values, float, bool]], why: str
+) -> None:
+    search = Search(SMALL)
+    search.know(START, 1.0)
+    for change, score, wrong in others:
+        search.know(START | change, score, wrong=wrong)
+    assert {values["BLOCK"] for values in exhaust(search)} == {64, 128, 256}, why
+
+
+def test_a_right_result_with_another_value_absolves_a_number() -> None:
+    search = Search({**SMALL, "BLOCK": (32, 64, 128, 256)})
+    search.know(START, 1.0)
+    for block in (64, 256):
+        search.know(START | {"BLOCK": block}, 0.0, wrong=True)
+    search.know({"BLOCK": 32, "warps": 8, "order": "static"}, 0.5)
+    assert {values["BLOCK"] for values in exhaust(search)} == {32, 64, 128, 256}
 
 
 def test_values_from_elsewhere_widen_the_domains_and_keep_what_is_known() -> None:

@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kernel_smith.proposers.tuner.meanings import Meanings
 from kernel_smith.proposers.tuner.space import Value, Values
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Search:
         self._refused: set[Key] = set()
         self._queue: list[Values] = []
         self._best = 0.0
+        self._meanings = Meanings()
         self.without_gain = 0
         self._study = self._new_study()
 
@@ -79,13 +81,18 @@ class Search:
         random.Random(seed).shuffle(neighbours)
         self._queue += neighbours[:_FIRST_TRIALS]
 
-    def know(self, values: Values, score: float | None) -> None:
-        """What the values scored, or None if nothing can be said. The first word stands."""
+    def know(self, values: Values, score: float | None, *, wrong: bool = False) -> None:
+        """What the values scored, or None if nothing can be said. The first word stands.
+
+        `wrong`: the program ran, and its results were not right.
+        """
         key = _key(values)
         if key in self._scores:
             return
         self.widen({name: (value,) for name, value in values.items()})
         self._scores[key] = score
+        if score or wrong:
+            self._meanings.know(values, right=not wrong)
         self._tell(values, score)
         gained = score is not None and score > self._best * _GAIN
         self.without_gain = 0 if gained else self.without_gain + 1
@@ -93,12 +100,16 @@ class Search:
 
     def suggest(self, seed: int, accepts: Accepts) -> Values | None:
         """Values that were not suggested before, or None if there are none left."""
+
+        def accepted(values: Values) -> bool:
+            return self._meanings.allow(values, self._domains) and accepts(values)
+
         while self._queue:
             values = self._queue.pop(0)
-            if self._is_new(values) and accepts(values):
+            if self._is_new(values) and accepted(values):
                 self._pending[_key(values)] = None
                 return values
-        return self._ask(seed, accepts) or self._draw(seed, accepts)
+        return self._ask(seed, accepted) or self._draw(seed, accepted)
 
     def _ask(self, seed: int, accepts: Accepts) -> Values | None:
         self._study.sampler = _sampler(seed)

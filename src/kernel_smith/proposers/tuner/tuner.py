@@ -63,7 +63,8 @@ class Tuner:
         values: Values = dict(details["values"])
         with self._lock:
             search = self._search(details["structure"], _domains(details["domains"]))
-            search.know(values, _known_score(evaluation))
+            wrong = evaluation.stage is Stage.INCORRECT
+            search.know(values, _known_score(evaluation), wrong=wrong)
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
     def close(self) -> None:
