@@ -59,12 +59,36 @@ def test_the_version_is_the_packages(cli: Cli) -> None:
     assert cli("--version").out == f"kernel-smith {kernel_smith.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["frobnicate"], ["evaluate"], ["evaluate", "a", "--target"]])
-def test_bad_usage_ends_with_two_and_no_traceback(cli: Cli, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "what", "hint"),
+    [
+        (["optimise"], "No such command 'optimise'", "kernel-smith --help"),
+        (["evaluate"], "Missing argument 'task'", "kernel-smith evaluate --help"),
+        (["evaluate", "a", "--target"], "--target", "kernel-smith --help"),
+        (
+            ["optimize", "a", "--evaluations", "0"],
+            "'--evaluations'",
+            "kernel-smith optimize --help",
+        ),
+        (["runs", "show", "a", "b", "c"], "c", "kernel-smith runs show --help"),
+    ],
+)
+def test_bad_usage_ends_with_two_and_the_command_that_helps(
+    cli: Cli, arguments: list[str], what: str, hint: str
+) -> None:
     done = cli(*arguments)
     assert done.code == 2
-    assert "Error: " in done.err
-    assert "Traceback" not in done.err
+    first, second = done.err.splitlines()
+    assert first.startswith("error: ") and what in first
+    assert second == f"hint: {hint}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["runs"]])
+def test_a_group_without_a_command_shows_what_there_is(cli: Cli, arguments: list[str]) -> None:
+    done = cli(*arguments)
+    assert done.code == 2
+    assert "Commands:" in done.out + done.err
+    assert "error: " not in done.err
 
 
 @pytest.mark.parametrize("text", ["[red]x[/]", "a[0]", r"C:\[x]", "[/]", "\\[bold]", "{x} [[y]]"])

@@ -7,6 +7,7 @@ Exit codes: 0 ok; 1 ran with a negative result; 2 bad usage or input; 3 missing 
 from __future__ import annotations
 
 import sys
+from typing import Any, cast
 
 import typer
 
@@ -28,6 +29,8 @@ from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
 _INTERRUPTED = 130
+# What the framework raises for words that it does not understand; it has no public name there.
+_UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
 app = typer.Typer(
     name="kernel-smith",
@@ -67,9 +70,24 @@ def _options(
     """Options of every command."""
 
 
+def _explain(error: Any) -> None:
+    """A command line that is not understood, told as any other bad input."""
+    if "Help" in type(error).__name__:  # a group of commands without a command
+        error.show()
+        return
+    command = error.ctx.command_path if error.ctx else "kernel-smith"
+    print_error(error.format_message(), f"{command} --help")
+
+
 def main() -> None:
     try:
-        app()
+        code = app(prog_name="kernel-smith", standalone_mode=False)
+        if code == _INTERRUPTED:  # so the framework calls Ctrl-C inside a command
+            raise KeyboardInterrupt
+        sys.exit(code if isinstance(code, int) else 0)
+    except _UsageError as error:
+        _explain(error)
+        sys.exit(2)
     except UserError as error:
         print_error(error.what, error.hint)
         sys.exit(error.exit_code)
@@ -80,9 +98,6 @@ def main() -> None:
             "above and the output of `kernel-smith doctor --json`",
         )
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, SystemExit) as stopped:
-        # The framework below turns Ctrl-C inside a command into an exit of its own.
-        if isinstance(stopped, SystemExit) and stopped.code != _INTERRUPTED:
-            raise
+    except KeyboardInterrupt:
         print_error("interrupted", "run the same command again; finished work is cached")
         sys.exit(_INTERRUPTED)
