@@ -9,10 +9,10 @@ Base, SFT and RL model, mutator and tuner each work alone on the tasks that were
 starting kernel, with the same number of proposals (compare). `report` writes F/report.json and
 prints a table.
 
-The same command goes on where it stopped; `--minutes` bounds one call. Models are asked on the GPU
-if there is one, kernels are judged on the CPU. Answers without a program count as proposals; that
-mutator or tuner know nothing for a parent does not. A program that the run has seen before is
-`repeated`, and is not judged again.
+The same command goes on where it stopped; `--minutes` bounds one call. What a training that was
+stopped has come to is compared, too. Models are asked on the GPU if there is one, kernels are
+judged on the CPU. Answers without a program count as proposals; that mutator or tuner know nothing
+for a parent does not. A program that the run has seen before is `repeated`, and is not judged again.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ def arguments() -> argparse.Namespace:
     add("--sequence-length", type=int, default=6144, help="longer rows are left out")
     add("--micro-batch", type=int, default=4, help="sequences in memory at once")
     add("--gradient-checkpointing", action="store_true")
-    add("--least-gain", type=float, default=1.05, help="of the steps that SFT learns from")
+    add("--least-gain", type=float, default=1.1, help="of the steps that SFT learns from")
     add("--sft-steps", type=int, default=150)
     add("--sft-batch", type=int, default=16)
     add("--sft-learning-rate", type=float, default=2e-4)
@@ -366,7 +366,7 @@ def arguments() -> argparse.Namespace:
         "--rl-staged", type=float, default=0.1, help="reward of a correct program that is no faster"
     )
     add("--advantage", choices=("group", "leave-one-out"), default="leave-one-out")
-    add("--max-new-tokens", type=int, default=768, help="of an answer")
+    add("--max-new-tokens", type=int, default=1024, help="of an answer")
     add("--arms", nargs="+", choices=ARMS, default=ARMS, help="who is compared")
     add("--proposals", type=int, default=16, help="of each run that is compared")
     add("--seeds", type=int, default=3, help="runs of each held-out task and proposer")
