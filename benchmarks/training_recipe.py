@@ -12,7 +12,7 @@ prints a table.
 The same command goes on where it stopped; `--minutes` bounds one call. What a training that was
 stopped has come to is compared, too. Models are asked on the GPU if there is one, kernels are
 judged on the CPU. Answers without a program count as proposals; that mutator or tuner know nothing
-for a parent does not. A program that the run has seen before is `repeated`, and is not judged again.
+for a parent does not. A program that the run has seen before is `repeated` and not judged again.
 """
 
 from __future__ import annotations
