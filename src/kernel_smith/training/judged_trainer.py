@@ -7,6 +7,7 @@ answers and computes what it needs to know of them; then it waits for the reward
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -15,6 +16,7 @@ from trl import GRPOTrainer
 from kernel_smith.training.advantages import leave_one_out
 from kernel_smith.training.answers import text_of
 from kernel_smith.training.environment import Environment
+from kernel_smith.training.merged import merged
 
 _COMPLETIONS = 3  # among what the trainer's `_generate` returns
 
@@ -59,11 +61,17 @@ class JudgedTrainer(GRPOTrainer):  # type: ignore[misc]
         size = self._at_once or len(prompts)
         parts = []
         for start in range(0, len(prompts), size):
-            part = super()._generate(prompts[start : start + size])
+            with self._merged():
+                part = super()._generate(prompts[start : start + size])
             texts = [text_of(completion) for completion in part[_COMPLETIONS]]
             self._environment.begin(self._rows[start : start + size], texts)
             parts.append(part)
         return _joined(parts)
+
+    def _merged(self) -> AbstractContextManager[None]:
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled:  # no process has all of the weights
+            return nullcontext()
+        return merged(self.accelerator.unwrap_model(self.model))
 
     def _calculate_rewards(self, *arguments: Any) -> Any:
         """Rewards of all processes; the trainer knows unknown ones as NaN."""
