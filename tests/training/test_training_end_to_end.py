@@ -222,6 +222,7 @@ def test_rl_uses_the_judges_gains_as_leave_one_out_advantages(
     assert [line["gain"] for line in rollouts] == [3.0, 2.0]
     assert trained.metrics["reward"] == 1.5
     assert trained.metrics["faster"] == 1.0
+    assert {"seconds/writing", "seconds/waiting_for_the_judge"} <= trained.metrics.keys()
     assert "### Answer" in answer_of(trained.final)
 
 

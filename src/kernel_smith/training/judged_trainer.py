@@ -7,6 +7,7 @@ answers and computes what it needs to know of them; then it waits for the reward
 from __future__ import annotations
 
 import math
+import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
@@ -35,13 +36,18 @@ class JudgedTrainer(GRPOTrainer):  # type: ignore[misc]
         self._at_once = generate_at_once
         self._rows: list[dict[str, Any]] = []
         self._scores: list[float | None] = []
+        self._writing_seconds = 0.0
         super().__init__(reward_funcs=[self.judge], **others)
 
     def judge(self, completions: list[Any], log_metric: Any, **others: Any) -> list[float | None]:
         """The reward function, as the trainer calls it; the answers are with the judge already."""
+        begin = time.monotonic()
         rewards, shares = self._environment.finish(self.state.global_step)
+        waited = time.monotonic() - begin
         for name, share in shares.items():
             log_metric(name, share)
+        log_metric("seconds/writing", self._writing_seconds)
+        log_metric("seconds/waiting_for_the_judge", waited)
         return rewards
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -58,6 +64,7 @@ class JudgedTrainer(GRPOTrainer):  # type: ignore[misc]
         return output
 
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
+        begin = time.monotonic()
         size = self._at_once or len(prompts)
         parts = []
         for start in range(0, len(prompts), size):
@@ -66,6 +73,7 @@ class JudgedTrainer(GRPOTrainer):  # type: ignore[misc]
             texts = [text_of(completion) for completion in part[_COMPLETIONS]]
             self._environment.begin(self._rows[start : start + size], texts)
             parts.append(part)
+        self._writing_seconds = time.monotonic() - begin
         return _joined(parts)
 
     def _merged(self) -> AbstractContextManager[None]:
