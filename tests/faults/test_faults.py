@@ -75,7 +75,7 @@ IN_PYTHON = {
     "endless python loop": "while True: pass",
     "exit": "import os; os._exit(0)",
     "sys.exit": "import sys; sys.exit(0)",
-    "python memory bomb": "self.hoard = [torch.ones(1 << 24) for _ in range(10_000)]",
+    "python memory bomb": "self.hoard = [torch.empty(1 << 24) for _ in range(10_000)]",
     "fork bomb": "import os\n        while True: os.fork()",
     "thread bomb": "import threading, time\n"
     "        for _ in range(100_000): threading.Thread(target=time.sleep, args=(60,)).start()",
