@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import typer
 
 import kernel_smith
 from kernel_smith.cli.output import print_error, print_next
@@ -81,6 +82,19 @@ def test_bad_usage_ends_with_two_and_the_command_that_helps(
     first, second = done.err.splitlines()
     assert first.startswith("error: ") and what in first
     assert second == f"hint: {hint}"
+
+
+@pytest.mark.parametrize("stop", [typer.Abort, KeyboardInterrupt, lambda: typer.Exit(130)])
+def test_however_the_framework_tells_of_ctrl_c_it_is_an_interrupt(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, stop: Callable[[], BaseException]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise stop()
+
+    monkeypatch.setattr("kernel_smith.cli.tasks.find_task", interrupted)
+    done = cli("tasks", "show", "row_softmax")
+    assert done.code == 130
+    assert done.err.startswith("error: interrupted")
 
 
 @pytest.mark.parametrize("arguments", [[], ["runs"]])

@@ -82,7 +82,7 @@ def _explain(error: Any) -> None:
 def main() -> None:
     try:
         code = app(prog_name="kernel-smith", standalone_mode=False)
-        if code == _INTERRUPTED:  # so the framework calls Ctrl-C inside a command
+        if code == _INTERRUPTED:  # what newer versions of the framework make of Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except _UsageError as error:
@@ -98,6 +98,6 @@ def main() -> None:
             "above and the output of `kernel-smith doctor --json`",
         )
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # older ones raise `Abort`
         print_error("interrupted", "run the same command again; finished work is cached")
         sys.exit(_INTERRUPTED)
