@@ -26,7 +26,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -115,19 +115,32 @@ def tell(
     task: Task, chosen: argparse.Namespace, store: Store, engine: LocalPool
 ) -> tuple[RunState, str]:
     """A run by somebody outside, who has written these programs."""
-    config = find_preset("embedded", chosen.backend)
-    paths = sorted((chosen.told / task.name).glob("*_*.py"), key=order)
+    programs = told_programs(chosen.told / task.name, chosen.backend)
+    state = tell_all(programs, task, store, engine)
+    return state, f"{len(programs)} programs are told"
+
+
+def told_programs(folder: Path, backend: str) -> list[tuple[Candidate, str]]:
+    """In their order, each with what it changes."""
+    return [
+        (
+            Candidate(backend=backend, source=path.read_text(), name=path.name),
+            path.stem.partition("_")[2].replace("_", " "),
+        )
+        for path in sorted(folder.glob("*_*.py"), key=lambda path: int(path.name.partition("_")[0]))
+    ]
+
+
+def tell_all(
+    programs: Sequence[tuple[Candidate, str]], task: Task, store: Store, engine: LocalPool
+) -> RunState:
+    """Each as a change of the best so far."""
+    config = find_preset("embedded", programs[0][0].backend)
     with Run.start(store, task, config) as run:
-        for path in paths:
-            program = Candidate(backend=chosen.backend, source=path.read_text(), name=path.name)
+        for program, change in programs:
             best = run.state.best
-            parent = best.candidate.content_hash if best is not None else None
-            run.tell(program, engine, parent, path.stem.partition("_")[2].replace("_", " "))
-        return run.state, f"{len(paths)} programs are told"
-
-
-def order(path: Path) -> int:
-    return int(path.stem.partition("_")[0])
+            run.tell(program, engine, best.candidate.content_hash if best else None, change)
+        return run.state
 
 
 def keep(folder: Path, candidate: Candidate | None, evaluation: Evaluation) -> None:

@@ -23,7 +23,7 @@ from kernel_smith.trajectories.filters import PRESETS
 
 Purpose = Literal["sft", "rl"]
 
-_ENOUGH_ROWS = 100
+_ENOUGH_ROWS: dict[Purpose, int] = {"sft": 300, "rl": 150}
 _NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
 _ANY_HONEST = ("held-out", "correct", "timed", "honest-lineage", "new", "balanced")
 LADDERS: dict[Purpose, tuple[tuple[str, ...], ...]] = {
@@ -63,7 +63,7 @@ def make_rows(folder: Path, purpose: Purpose, wanted: Wanted) -> dict[str, Any]:
         rows = _keep_changes(built.files, rows_in(folder, purpose))
         note = f"{', '.join(filters)}: {rows} rows of {built.steps_read} steps"
         say(f"data: {purpose}: {note}")
-        if rows.get("train", 0) >= _ENOUGH_ROWS:
+        if rows.get("train", 0) >= _ENOUGH_ROWS[purpose]:
             break
         tried.append(note)
     if not rows.get("train"):
