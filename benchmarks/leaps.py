@@ -14,15 +14,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from optimize_suite import tell_all, told_programs
+from optimize_suite import Series, tell_all, told_programs
 from training_runs import BACKEND, say
 
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.records import Candidate, StepProposed
+from kernel_smith.records import Candidate, StepEvaluated
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
-
-Series = list[tuple[Candidate, str]]
 
 
 def leaps(series: Series) -> Iterator[Series]:
@@ -43,10 +41,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--told", type=Path, required=True, help="a folder of series")
     parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--lanes", type=int, default=1)
     chosen = parser.parse_args()
-    with Store.open(chosen.store, create=True) as store, LocalPool(chosen.lanes) as engine:
-        done = {tuple(hashes_told(store, summary.id)) for summary in store.runs()}
+    with Store.open(chosen.store, create=True) as store, LocalPool(1) as engine:
+        done = {tuple(judged(store, summary.id)) for summary in store.runs()}
         for task in builtin_tasks("cpu"):
             if not (chosen.told / task.name).is_dir():
                 continue
@@ -58,10 +55,11 @@ def main() -> None:
                 say(f"{task.name}: {' -> '.join(p.name for p, _ in series)}: best {best}")
 
 
-def hashes_told(store: Store, run: str) -> Iterator[str]:
+def judged(store: Store, run: str) -> Iterator[str]:
+    """The hashes of its programs: a run that was killed lacks some, and is told anew."""
     for _, event in store.events(run):
-        if isinstance(event, StepProposed):
-            yield event.proposal.candidate.content_hash
+        if isinstance(event, StepEvaluated):
+            yield event.evaluation.candidate_hash
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,9 @@ from kernel_smith.tasks import builtin_tasks
 SUITES = {"cpp": "cpu", "triton": "gpu"}  # those with starting kernels for a backend
 FINAL = Options(baselines=("eager", "compile"), sampling=Sampling(unstable_above=0.2))
 FINAL_ON_GPU = FINAL.model_copy(update={"baselines": ("eager", "compile", "max-autotune")})
+
+Series = list[tuple[Candidate, str]]
+"""Programs in their order, each with what it changes."""
 
 
 def optimize(
@@ -120,8 +123,7 @@ def tell(
     return state, f"{len(programs)} programs are told"
 
 
-def told_programs(folder: Path, backend: str) -> list[tuple[Candidate, str]]:
-    """In their order, each with what it changes."""
+def told_programs(folder: Path, backend: str) -> Series:
     return [
         (
             Candidate(backend=backend, source=path.read_text(), name=path.name),
@@ -131,9 +133,7 @@ def told_programs(folder: Path, backend: str) -> list[tuple[Candidate, str]]:
     ]
 
 
-def tell_all(
-    programs: Sequence[tuple[Candidate, str]], task: Task, store: Store, engine: LocalPool
-) -> RunState:
+def tell_all(programs: Series, task: Task, store: Store, engine: LocalPool) -> RunState:
     """Each as a change of the best so far."""
     config = find_preset("embedded", programs[0][0].backend)
     with Run.start(store, task, config) as run:

@@ -23,6 +23,7 @@ from kernel_smith.trajectories.filters import PRESETS
 
 Purpose = Literal["sft", "rl"]
 
+# A row is learnt from several times, a question asked once or twice.
 _ENOUGH_ROWS: dict[Purpose, int] = {"sft": 300, "rl": 150}
 _NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
 _ANY_HONEST = ("held-out", "correct", "timed", "honest-lineage", "new", "balanced")
