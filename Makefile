@@ -17,9 +17,8 @@ $(READY): requirements.lock pyproject.toml
 	  { echo "error: no C++ compiler found"; echo "hint: apt-get install g++"; exit 3; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements.lock
-	# Confined processes import these and cannot keep what they compile; the rest is compiled when it is used.
-	$(BIN)/python -m compileall -q -j 0 $(addprefix $(VENV)/lib/python*/site-packages/,torch triton numpy sympy mpmath) \
-	  >/dev/null 2>&1 || true  # some hold code for other Pythons
+	# Confined processes cannot keep what they compile. pip does it on one core; here all take part.
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true  # some hold code for other Pythons
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $(READY)
 
