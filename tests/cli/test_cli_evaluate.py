@@ -517,12 +517,12 @@ def test_control_c_leaves_nothing_behind(start_program: Start, files: Path) -> N
     everyone = family(process.pid)
     assert len(everyone) >= 3, "the command, its judge and its zygote"
     os.killpg(process.pid, signal.SIGINT)
-    _, rest = process.communicate(timeout=30)
+    _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "error: interrupted" in rest
     assert "hint: run the same command again" in rest
     assert "Traceback" not in rest
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(map(family, everyone)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(map(family, everyone))

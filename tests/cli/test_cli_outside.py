@@ -155,7 +155,7 @@ def test_a_told_program_is_kept_when_its_judging_is_interrupted(
         assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert f"kernel-smith resume {run} --store r.sqlite" in err
     assert "Traceback" not in err

@@ -17,7 +17,7 @@ from kernel_smith.evaluation.engines.pool import LocalPool
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Task
 
 WriteTask = Callable[..., Task]
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Stage:

@@ -12,7 +12,7 @@ from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.evaluation.engines.simulated import SimulatedEngine
 from kernel_smith.records import Candidate, Evaluation, Task, Workload
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 LONG = 1000.0  # seconds that no test waits for
 TASK = Task(
     name="sample",

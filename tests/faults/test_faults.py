@@ -117,9 +117,9 @@ def engine() -> Iterator[LocalEngine]:
         yield engine
 
 
-def judge(engine: LocalEngine, task: Task, source: str) -> Evaluation:
+def judge(engine: LocalEngine, task: Task, source: str, call_seconds: float = 20) -> Evaluation:
     sampling = Sampling(target=10, unstable_above=1e9, min_rounds=3, max_rounds=3, max_seconds=5)
-    limits = Limits(call_seconds=0.6, load_seconds=5, memory_bytes=1 << 30)
+    limits = Limits(call_seconds=call_seconds, load_seconds=20, memory_bytes=1 << 30)
     options = Options(screen=False, seeds=1, sampling=sampling, limits=limits)
     return engine.evaluate(task, Candidate(source=source), options)
 
@@ -145,7 +145,7 @@ def processes_below(pid: int) -> set[int]:
 def assert_nothing_is_left(engine: LocalEngine) -> None:
     """Nothing but the zygotes, and the reference's process with its warden."""
     pid = engine.process_ids()["judge"]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while len(processes_below(pid)) > 4 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert len(processes_below(pid)) == 4
@@ -155,8 +155,10 @@ def assert_nothing_is_left(engine: LocalEngine) -> None:
 def test_after_a_misdeed_the_next_honest_candidate_is_ok(
     engine: LocalEngine, task: Task, name: str
 ) -> None:
-    bad = judge(engine, task, guilty(name))
-    assert bad.stage is EXPECTED.get(name, Stage.RUNTIME_ERROR), bad.message + bad.log
+    stage = EXPECTED.get(name, Stage.RUNTIME_ERROR)
+    # What comes to an end by itself gets the time for it on a slow machine, too.
+    bad = judge(engine, task, guilty(name), 0.6 if stage is Stage.TIMEOUT else 20)
+    assert bad.stage is stage, bad.message + bad.log
     assert bad.reason is not None
     assert judge(engine, task, program()).stage is Stage.OK
     assert_nothing_is_left(engine)
@@ -183,7 +185,7 @@ def test_a_killed_candidate_is_a_crash_and_leaves_nothing(engine: LocalEngine, t
     spinning = guilty("endless loop")
 
     def kill_the_newcomer() -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         pid = engine_pid
         while time.monotonic() < deadline:
             for candidate in processes_below(pid) - below:

@@ -73,7 +73,7 @@ def test_a_ready_child_tells_what_confines_it(puppet: Puppet) -> None:
     assert puppet.child.confinement.enforced == ("a wall",)
     assert puppet.child.confinement.missing == ("a moat",)
     assert puppet.child.alive()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (used := puppet.child.cpu_seconds()) and time.monotonic() < deadline:
         time.sleep(0.01)  # it may not have had its turn yet
     assert used > 0
@@ -112,7 +112,7 @@ def test_silence_is_a_timeout_and_ends_the_process(puppet: Puppet) -> None:
     assert failed.kind == "timeout"
     assert "0.05 s" in failed.message
     assert failed.log == "last words"
-    assert puppet.process.wait(5) < 0
+    assert puppet.process.wait(60) < 0
 
 
 def test_requests_for_objects_are_served_while_waiting(puppet: Puppet) -> None:
@@ -253,7 +253,7 @@ def test_a_process_that_hangs_up_but_lives_on_is_ended(
     monkeypatch.setattr(puppet.child, "exit_report", lambda: {})
     failed = failure(lambda: puppet.child.answer("go", 5))
     assert failed.kind == "protocol"
-    assert puppet.process.wait(5) < 0
+    assert puppet.process.wait(60) < 0
 
 
 def test_a_process_that_does_not_read_is_ended(
@@ -263,7 +263,7 @@ def test_a_process_that_does_not_read_is_ended(
     puppet = Puppet(tmp_path)
     failed = failure(lambda: puppet.child.post("load", source="x" * (4 << 20)))
     assert failed.kind == "timeout"
-    assert puppet.process.wait(5) < 0
+    assert puppet.process.wait(60) < 0
     puppet.close()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 A_WHILE = 0.2  # to see that nothing happens
 
 PLAYING = """

@@ -230,12 +230,13 @@ def test_no_server_at_all_is_unreachable_and_free(make_client: MakeClient) -> No
 
 
 def test_one_deadline_covers_answers_that_trickle(make_client: MakeClient) -> None:
+    # Long enough for the first letters to come on a machine that stands still for seconds.
     started = time.monotonic()
-    with OpenAIServer([Reply("x" * 1000, chunk=1, pause=0.02)]) as server:
+    with OpenAIServer([Reply("x" * 1000, chunk=1, pause=0.05)]) as server:
         bill = Bill()
-        with pytest.raises(failures.Stalled, match=r"no answer within 1.5 s"):
-            ask(make_client(server.base_url, deadline_seconds=1.5), bill)
-    assert time.monotonic() - started >= 1.5
+        with pytest.raises(failures.Stalled, match=r"no answer within 5 s"):
+            ask(make_client(server.base_url, deadline_seconds=5), bill)
+    assert time.monotonic() - started >= 5
     assert len(server.requests) == 1
     assert bill.estimated
     assert bill.usage.completion_tokens > 0, "what came is charged"
@@ -313,9 +314,9 @@ def test_closing_ends_what_is_under_way() -> None:
                 time.sleep(0.01)
             background.close()
             with pytest.raises(failures.Stopped):
-                asked.result(timeout=10)
+                asked.result(timeout=120)
     background.close()
     with pytest.raises(failures.Stopped):
         ask(client)
     with pytest.raises(failures.Stopped):
-        background.submit(client.ask(QUESTION, Bill())).result(timeout=10)
+        background.submit(client.ask(QUESTION, Bill())).result(timeout=120)

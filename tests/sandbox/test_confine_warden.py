@@ -22,7 +22,7 @@ from kernel_smith.evaluation.sandbox.confine import (
     namespaces,
 )
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Channel:

@@ -11,7 +11,7 @@ import pytest
 
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 ANSWERING = """
 import sys

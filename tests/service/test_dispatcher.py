@@ -25,7 +25,7 @@ from kernel_smith.records.job import Job, JobState
 from kernel_smith.store.faults import StoreError
 from kernel_smith.testing.trivial import TrivialEngine
 
-LONG = 60.0  # seconds; nothing here takes that long
+LONG = 120.0  # seconds; nothing here takes that long
 
 
 class ManualEngine:

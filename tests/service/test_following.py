@@ -13,7 +13,7 @@ from kernel_smith.evaluation.service.book import JobBook
 from kernel_smith.evaluation.service.following import Following
 from kernel_smith.records import Job, JobState
 
-LONG = 30.0
+LONG = 120.0
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_waiting_ends_when_the_job_does(tmp_path: Path) -> None:
     engine = HeldEngine()
     with serving(tmp_path, engine) as served:
         job = served.http.post("/v1/jobs", json=body()).json()["id"]
-        assert engine.begun.wait(20)
+        assert engine.begun.wait(120)
         assert served.http.get(f"/v1/jobs/{job}").json()["state"] == "running"
         threading.Timer(0.1, engine.release).start()
         told = served.http.get(f"/v1/jobs/{job}", params={"wait": 20}).json()
@@ -432,7 +432,7 @@ def test_a_draining_service_takes_no_jobs_but_answers_for_those_it_has(tmp_path:
     engine = HeldEngine()
     with serving(tmp_path, engine, drain_seconds=60) as served:
         job = served.http.post("/v1/jobs", json=body()).json()["id"]
-        assert engine.begun.wait(20)
+        assert engine.begun.wait(120)
         served.service.stop()
         until(lambda: served.http.get("/readyz").status_code == 503)
         refused = served.http.post("/v1/jobs", json=body(1))
@@ -463,7 +463,7 @@ def test_a_second_request_to_stop_is_a_hurry(tmp_path: Path) -> None:
     engine = HeldEngine()
     with serving(tmp_path, engine, drain_seconds=3600) as served:
         served.http.post("/v1/jobs", json=body())
-        assert engine.begun.wait(20)
+        assert engine.begun.wait(120)
         served.service.stop()  # the end of this block stops it again
     with serving(tmp_path, capacity=0) as served:
         [job] = served.http.get("/v1/jobs").json()["jobs"]
