@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,6 +77,21 @@ def quick() -> Options:
     """As little measuring as possible, and no verdict on how quiet the machine is."""
     sampling = Sampling(target=10.0, unstable_above=1e9, min_rounds=3, max_rounds=4, max_seconds=5)
     return Options(seeds=2, sampling=sampling)
+
+
+@pytest.fixture
+def processes_with() -> Callable[[str], list[str]]:
+    """Finds the processes on whose command line an argument stands."""
+
+    def find(argument: str) -> list[str]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has ended since
+                if argument.encode() in entry.read_bytes().split(b"\0"):
+                    found.append(entry.parent.name)
+        return found
+
+    return find
 
 
 @pytest.fixture

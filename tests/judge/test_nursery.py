@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -80,18 +81,20 @@ def zygote_of_compilers() -> int:
 
 
 def test_a_program_whose_zygote_was_killed_says_nothing_about_the_candidate(
-    nursery: Nursery, tmp_path: Path
+    nursery: Nursery, tmp_path: Path, processes_with: Callable[[str], list[str]]
 ) -> None:
     run(nursery, tmp_path, ["/bin/true"])
-    victim = zygote_of_compilers()
+    seconds = f"15.{uuid.uuid4().int}"
 
     def kill() -> None:
-        time.sleep(0.5)
-        os.kill(victim, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while not processes_with(seconds) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(zygote_of_compilers(), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(Interrupted):
-        run(nursery, tmp_path, ["/bin/sleep", "15"])
+        run(nursery, tmp_path, ["/bin/sleep", seconds])
     killer.join()
     assert run(nursery, tmp_path, ["/bin/true"])[0] == 0
