@@ -39,8 +39,8 @@ def family(pid: int) -> set[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> bool:
-    deadline = time.monotonic() + seconds
+def wait_until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 120
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()

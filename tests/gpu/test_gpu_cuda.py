@@ -18,7 +18,6 @@ from kernel_smith.tasks import builtin_tasks, read_task
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
-    pytest.mark.timeout(600),
 ]
 
 HERE = Path(__file__).parent

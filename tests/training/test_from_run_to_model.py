@@ -76,7 +76,6 @@ def answers(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_from_a_run_to_a_model_that_proposes(
     tiny_model: Path, small_task: Task, honest_source: str, quick: Options, tmp_path: Path
 ) -> None:
