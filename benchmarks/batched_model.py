@@ -123,9 +123,13 @@ def _serve(folder: Path, drawing: Drawing, asker: Connection) -> None:
         except EOFError:
             return
         try:
-            asker.send(writer.write(conversations))
+            answer: list[Answer] | str = writer.write(conversations)
         except Exception as error:  # whoever asked is to know, and others are to go on
-            asker.send(f"{type(error).__name__}: {error}")
+            answer = f"{type(error).__name__}: {error}"
+        try:
+            asker.send(answer)
+        except BrokenPipeError:
+            return
 
 
 @dataclass(eq=False)

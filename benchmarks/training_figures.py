@@ -5,82 +5,31 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
-from training_runs import Key
+from training_outcomes import SHARES, Told
 
-from kernel_smith.records import (
-    Evaluation,
-    Interval,
-    Proposal,
-    Remeasured,
-    Stage,
-    StepDropped,
-    StepEvaluated,
-    StepProposed,
-)
-from kernel_smith.store import Store
-from kernel_smith.trajectories.gains import gain_over
+from kernel_smith.records import Interval
 
-SHARES = ("parsed", "repeated", "compiled", "correct", "faster", "cheating")
+MEANS = ("gain_per_proposal", "best_by_steps", "best_over_start")
 _RESAMPLES = 2000
 
 
-def proposals_of(store: Store, run: str) -> Iterator[dict[str, Any]]:
-    """What became of each proposal of a run, in the order in which that was known."""
-    proposed: dict[int, Proposal] = {}
-    known: dict[str, Evaluation] = {}
-    for _, event in store.events(run):
-        match event:
-            case StepProposed():
-                proposed[event.step] = event.proposal
-            case StepDropped():
-                again = event.why == "the program is known"
-                yield _outcome(None, None, parsed=again) | {"repeated": again, "why": event.why}
-            case StepEvaluated():
-                proposal = proposed[event.step]
-                known[event.evaluation.candidate_hash] = event.evaluation
-                if proposal.parents:
-                    parent = known[proposal.parents[0]]
-                    change = {"summary": proposal.summary}
-                    yield _outcome(event.evaluation, parent, parsed=True) | change
-            case Remeasured():
-                known[event.candidate] = event.evaluation
-
-
-def _outcome(
-    child: Evaluation | None, parent: Evaluation | None, *, parsed: bool
-) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(SHARES, False) | {"parsed": parsed, "gain": 0.0}
-    if child is None or parent is None:
-        return row
-    gain = gain_over(child, parent)
-    row["compiled"] = child.stage not in (Stage.SCREENED_OUT, Stage.COMPILE_ERROR)
-    row["correct"] = child.ok
-    row["cheating"] = child.stage is Stage.CHEATING
-    row["faster"] = gain is not None and gain.overall.low > 1
-    row["gain"] = gain.overall.value if gain is not None else 0.0
-    row["side_by_side"] = gain is not None and gain.side_by_side
-    return row | {"stage": child.stage.value, "reason": child.reason and child.reason.value}
-
-
-def figures(arm: str, rows: list[dict[str, Any]], best: dict[Key, float]) -> dict[str, Any]:
+def figures(told: Sequence[Told], finals: Sequence[float]) -> dict[str, Any]:
     """Shares of all proposals; means over runs. Intervals are of 95%."""
-    own = [row for row in rows if row["arm"] == arm]
-    by_run: dict[tuple[str, int], list[float]] = {}
-    for row in own:
-        by_run.setdefault((row["task"], row["seed"]), []).append(row["gain"])
-    logs = [math.log(gain) for key, gain in best.items() if key.arm == arm]
-    speedup = resampled(logs, lambda drawn: math.exp(sum(drawn) / len(drawn)))
+    rows = [row for run in told for row in run.proposals]
+    gains = [[row["gain"] for row in run.proposals] for run in told if run.proposals]
+    best = [run.best_by_steps for run in told]
     return {
-        "proposals": len(own),
-        "shares": {name: wilson(sum(row[name] for row in own), len(own)) for name in SHARES},
-        "gain_per_proposal": resampled(list(by_run.values()), _mean_of_all),
-        "best_over_start": speedup,
-        "runs": len(logs),
-        "faster_than_start": sum(log > 0 for log in logs),
+        "proposals": len(rows),
+        "shares": {name: wilson(sum(row[name] for row in rows), len(rows)) for name in SHARES},
+        "gain_per_proposal": resampled(gains, _mean_of_all),
+        "best_by_steps": resampled(best, geometric_mean),
+        "best_over_start": resampled(finals, geometric_mean),
+        "runs": len(told),
     }
 
 
@@ -140,12 +89,12 @@ def describe_accelerator() -> dict[str, str]:
 
 
 def print_table(report: dict[str, Any]) -> None:
-    columns = ["proposer", "proposals", *SHARES, "gain per proposal", "best over start"]
+    columns = ["proposer", "proposals", *SHARES, *(name.replace("_", " ") for name in MEANS)]
     print("| " + " | ".join(columns) + " |")
     print("|" + "---|" * len(columns))
     for arm, of_arm in report["arms"].items():
         shares = [_shown(of_arm["shares"][name], 100, "%") for name in SHARES]
-        means = [_shown(of_arm[name], 1, "") for name in ("gain_per_proposal", "best_over_start")]
+        means = [_shown(of_arm[name], 1, "") for name in MEANS]
         print("| " + " | ".join([arm, str(of_arm["proposals"]), *shares, *means]) + " |")
     print(f"\n{report['runs_of_each']} runs of each. Seconds: {report['seconds']}.")
     watch = report["caught"]

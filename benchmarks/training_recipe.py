@@ -34,18 +34,17 @@ from typing import Any
 from batched_model import BatchedModel, BatchedProposer
 from common import describe_machine
 from training_figures import (
-    SHARES,
     caught,
     curve,
     describe_accelerator,
     figures,
     plain,
     print_table,
-    proposals_of,
     read_json,
     read_lines,
 )
 from training_fleet import Fleet
+from training_outcomes import SHARES, Told, told_of
 from training_rows import LADDERS, Wanted, leave_out_long_answers, longest_row, make_rows, rows_in
 from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configured, say, starting
 
@@ -207,8 +206,6 @@ class Recipe:
         try:
             yield
         except (Interrupted, KeyboardInterrupt):
-            if time.monotonic() < self.deadline:
-                raise
             raise OutOfTime("Training goes on from its last checkpoint.") from None
         finally:
             timer.cancel()
@@ -235,6 +232,8 @@ class Recipe:
             if not left:
                 return
             say(f"compare: {len(left)} of {len(self._keys())} runs")
+            machine = describe_machine() | describe_accelerator()
+            (self.folder / "machine.json").write_text(json.dumps(machine, indent=1) + "\n")
             fleet = stack.enter_context(Fleet(self.chosen.judges))
             models = {
                 arm: stack.enter_context(BatchedModel(self._model(arm), self.chosen.max_new_tokens))
@@ -285,37 +284,46 @@ class Recipe:
         return {Key(line["arm"], line["task"], line["seed"]): line for line in lines}
 
     def report(self) -> None:
-        finals = self._finals()
-        complete = {
-            (key.task, key.seed)
-            for key in finals
-            if all(Key(arm, key.task, key.seed) in finals for arm in self.chosen.arms)
-        }
-        rows: list[dict[str, Any]] = []
-        if complete:
-            with Store.open(self.folder / "compare.sqlite") as store:
-                for key, line in finals.items():
-                    if key.arm in self.chosen.arms and (key.task, key.seed) in complete:
-                        rows += [key._asdict() | row for row in proposals_of(store, line["run"])]
+        """Of the first `--proposals` of each run, where all who are compared came so far."""
+        told, finals, arms = self._told(), self._finals(), self.chosen.arms
+        runs = sorted({key[1:] for key in told})
+        common = [run for run in runs if all(Key(arm, *run) in told for arm in arms)]
+        shown: dict[str, Any] = {}
         with (self.folder / "proposals.jsonl").open("w") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-        best = {key: line["gain"] for key, line in finals.items()}
-        best = {key: gain for key, gain in best.items() if (key.task, key.seed) in complete}
+            for arm in arms if common else ():
+                keys = [Key(arm, *run) for run in common]
+                for key in keys:
+                    rows = (key._asdict() | row for row in told[key].proposals)
+                    file.writelines(json.dumps(row) + "\n" for row in rows)
+                # What came after the first proposals says nothing of them.
+                last = all(told[key].ended and key in finals for key in keys)
+                best = [finals[key]["gain"] for key in keys] if last else []
+                shown[arm] = figures([told[key] for key in keys], best)
         report = {
-            "machine": describe_machine() | describe_accelerator(),
+            "machine": read_json(self.folder / "machine.json"),
             "settings": {name: plain(value) for name, value in vars(self.chosen).items()},
             "training_tasks": [task.name for task in self.training],
             "held_out_tasks": [task.name for task in self.held_out],
             "seconds": read_json(self.folder / "seconds.json"),
             "data": read_json(self.folder / "data.json"),
-            "runs_of_each": len(complete),
-            "arms": {arm: figures(arm, rows, best) for arm in self.chosen.arms if complete},
+            "runs_of_each": len(common),
+            "arms": shown,
             "sft_curve": curve(self.folder / "sft", ("loss", "eval_loss")),
             "rl_curve": curve(self.folder / "rl", ("reward", *SHARES)),
             "caught": caught(self.folder / "rl"),
         }
         (self.folder / "report.json").write_text(json.dumps(report, indent=1) + "\n")
         print_table(report)
+
+    def _told(self) -> dict[Key, Told]:
+        """Runs that came far enough, ended or not."""
+        path, most = self.folder / "compare.sqlite", self.chosen.proposals
+        if not path.exists():
+            return {}
+        with Store.open(path) as store:
+            runs = Runs(store, self.deadline).known
+            told = {key: told_of(store, run.id, most) for key, run in runs.items()}
+        return {key: run for key, run in told.items() if run.ended or len(run.proposals) == most}
 
 
 def final_gain(state: RunState, task: Task, engine: Evaluator) -> float:
