@@ -110,6 +110,9 @@ def test_from_a_run_to_a_model_that_proposes(
     with open_engine(None) as engine:
         practised = train_rl(rl, engine, quietly, options=quick)
     assert practised.steps == 1
+    card = (practised.final / "README.md").read_text()
+    assert "base_model: sft-model/final\n" in card and "- reward: " in card
+    assert "## Filters" in (practised.final / "DATA.md").read_text()
 
     with served(practised.final) as address:
         models = tmp_path / "models.toml"

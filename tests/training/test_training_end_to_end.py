@@ -74,6 +74,10 @@ def test_sft_writes_a_model_that_answers_and_goes_on_where_it_stopped(
     info = json.loads((trained.final / "training.json").read_text())
     assert info["state"] == "done"
     assert {"torch", "trl", "transformers"} <= info["versions"].keys()
+    card = (trained.final / "README.md").read_text()
+    assert f"base_model: {tiny_model.name}\n" in card
+    assert str(tiny_model) not in card and info["data_sha256"] in card
+    assert not (output / "README.md").exists()
     assert any("step 1 of 1: loss" in line for line in said)
 
     trained = train_sft(sft_settings(data, tiny_model, output, steps=2), said.append)

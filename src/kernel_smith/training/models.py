@@ -34,6 +34,7 @@ def need_libraries() -> None:
             f"training needs {', '.join(missing)}", hint="pip install 'kernel-smith[train]'"
         )
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # also for whoever is not offline
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import datasets
     import transformers

@@ -16,6 +16,7 @@ from kernel_smith.training.curves import draw_curves
 from kernel_smith.training.environment import EngineGone
 from kernel_smith.training.folder import Folder
 from kernel_smith.training.journal import Journal
+from kernel_smith.training.model_card import write_model_card
 from kernel_smith.training.models import save_model, uses_bf16
 
 Report = Callable[[str], None]
@@ -107,6 +108,7 @@ def train(
 
     avoid_unsound_attention()
     main, stopping = is_main_process(), Stopping(report, alone=processes() == 1)
+    trainer.create_model_card = lambda **_: None  # ours comes with the final model
     trainer.add_callback(stopping)
     trainer.add_callback(SoundSteps(report))
     journal = Journal(settings.output)
@@ -121,11 +123,12 @@ def train(
         if main or trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
             save_model(trainer, tokenizer, folder.final, merge=settings.merge)
     metrics = journal.read_metrics()
+    last = {name: value for line in metrics for name, value in line.items()}
     if main:
         draw_curves(metrics, settings.output / "curves.png")
-        folder.note("done", steps=trainer.state.global_step)
+        info = folder.note("done", steps=trainer.state.global_step)
         folder.copy_info_to_final()
-    last = {name: value for line in metrics for name, value in line.items()}
+        write_model_card(folder.final, info, settings.data, last)
     return Trained(settings.output, folder.final, trainer.state.global_step, last)
 
 
