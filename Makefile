@@ -31,13 +31,13 @@ demo: env
 
 # Tests that no other work on the machine disturbs: they run side by side, each worker on a core of its own.
 # In this order, long ones first, so that no worker is left with a long file at the end.
-UNTIMED := $(addprefix tests/,honest backends faults gate proposers service training) \
+UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers service training) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
   runs.py seed.py start.py tasks.py train.py) \
   $(wildcard tests/judge/test_device_*.py) \
   $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py \
-  fetching.py mixing.py nursery.py outcome.py reference.py room.py second_look.py statistics.py stock.py twins.py) \
+  fetching.py mixing.py process_pool.py outcome.py reference.py buffers.py second_look.py statistics.py input_pool.py twins.py) \
   $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
   archive nsight mctracer records screen store)
 

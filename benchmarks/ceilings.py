@@ -12,8 +12,8 @@ import argparse
 import time
 from pathlib import Path
 
-from kernel_smith.evaluation.judge.device.ceilings import measure_ceilings
-from kernel_smith.evaluation.judge.device.describe import describe_device
+from kernel_smith.evaluation.judge.evidence.ceilings import measure_ceilings
+from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.records import Ceilings
 
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import torch
 
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.evaluation.judge.device.describe import describe_device
+from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.records import (
     Candidate,
     Evaluation,

@@ -22,14 +22,14 @@ from typing import Any
 
 import torch
 
-from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.device import presence
-from kernel_smith.evaluation.judge.device.bench import DeviceBench, Trusting
-from kernel_smith.evaluation.judge.device.clock import Contest, measure
-from kernel_smith.evaluation.judge.device.describe import describe_device
-from kernel_smith.evaluation.judge.device.session import DeviceSession
-from kernel_smith.evaluation.judge.device.spares import Spares
-from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.evidence.device import describe_device
+from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.bench import Bench
+from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench, Trusting
+from kernel_smith.evaluation.judge.platform.device_session import DeviceSession
+from kernel_smith.evaluation.judge.platform.spares import Spares
+from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
+from kernel_smith.evaluation.judge.timing.device_clock import Contest, measure
 from kernel_smith.records import Candidate, Options, Sampling
 from kernel_smith.tasks import read_task
 
@@ -75,12 +75,14 @@ def get_inputs(count, steps):
 """
 
 
-def start(bench: Bench, nursery: Nursery, place: Place, padding: int, seed: int) -> DeviceSession:
+def start(
+    bench: Bench, processes: ProcessPool, place: CoreSet, padding: int, seed: int
+) -> DeviceSession:
     source = KERNEL.format(name="ModelNew", padding=padding) + f"\n# {seed}\n"
     candidate = Candidate(backend="triton", source=source, name="candidate.py")
-    spares = Spares(nursery, place)
+    spares = Spares(processes, place)
     session = DeviceSession(
-        spares, nursery, place, lambda *_: bench, bench.task, candidate, Options(), lambda _: None
+        spares, processes, place, lambda *_: bench, bench.task, candidate, Options(), lambda _: None
     )
     session._compile(ast.parse(source))
     assert session._armed is not None
@@ -92,7 +94,7 @@ def run(bench: DeviceBench, session: DeviceSession, sampling: Sampling) -> list[
     """One measurement of each workload."""
     found = []
     for workload in bench.task.workloads:
-        sets = bench.prepare(workload).stock.timing_sets()
+        sets = bench.prepare(workload).pool.timing_sets()
         candidate = session._armed
         contest = Contest(bench, workload, candidate, sets, Trusting())  # type: ignore[arg-type]
         bench.enter(candidate, workload, 2)  # type: ignore[arg-type]
@@ -146,17 +148,17 @@ def main() -> None:
     deadline = time.monotonic() + chosen.seconds
     path = Path(tempfile.mkdtemp()) / "chain.py"
     path.write_text(KERNEL.format(name="Model", padding=0) + TASK)
-    nursery = Nursery(Path(tempfile.mkdtemp()))
-    nursery.begin()
-    place = Place.choose(None).for_device()
+    processes = ProcessPool(Path(tempfile.mkdtemp()))
+    processes.begin()
+    place = CoreSet.choose(None).for_device()
     os.sched_setaffinity(0, place.judge)
-    bench = DeviceBench(read_task(path), nursery, place, 2, presence.quiet())
+    bench = DeviceBench(read_task(path), processes, place, 2, device_state.quiet())
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {"itself": {}, "padded": {}}
     # A step of the second chain takes about 0.8 of one of the first: 38 per mille make 3% more.
     plans = [("itself", 0, chosen.runs), ("padded", 38, chosen.padded_runs)]
     for kind, padding, runs in plans:
         for process in range(chosen.processes):
-            session = start(bench, nursery, place, padding, process)
+            session = start(bench, processes, place, padding, process)
             for _ in range(-(-runs // chosen.processes)):
                 if time.monotonic() > deadline - (25 if kind == "itself" else 0):
                     break
@@ -171,7 +173,7 @@ def main() -> None:
     chosen.json.write_text(json.dumps(report, indent=1))
     print(json.dumps(report, indent=1), flush=True)
     bench.close()
-    nursery.close()
+    processes.close()
 
 
 if __name__ == "__main__":

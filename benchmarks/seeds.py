@@ -34,10 +34,10 @@ import torch
 from common import describe_machine
 
 from kernel_smith.errors import UserError
-from kernel_smith.evaluation.judge.device.turns import FairLock, lock_of_device
+from kernel_smith.evaluation.judge.platform.device_lock import FairLock, lock_of_device
 from kernel_smith.proposers.seed import PATIENCE_MINUTES
 from kernel_smith.proposers.seed.inside.build import build_seed
-from kernel_smith.proposers.seed.inside.check import difference
+from kernel_smith.proposers.seed.inside.comparison import difference
 from kernel_smith.proposers.seed.inside.patience import at_most
 from kernel_smith.proposers.seed.inside.task_module import load_task
 from kernel_smith.records import Task, Workload

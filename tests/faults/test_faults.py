@@ -143,7 +143,7 @@ def processes_below(pid: int) -> set[int]:
 
 
 def assert_nothing_is_left(engine: LocalEngine) -> None:
-    """Nothing but the zygotes, and the reference's process with its warden."""
+    """Nothing but the zygotes, and the reference's process with its monitor."""
     pid = engine.process_ids()["judge"]
     deadline = time.monotonic() + 60
     while len(processes_below(pid)) > 4 and time.monotonic() < deadline:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 import torch
-
 from kernel_smith.evaluation.judge.admission import examine
 from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result, secret_seed
+
 from kernel_smith.records import Precision, Task, Workload
 from kernel_smith.tasks import builtin_tasks
 

@@ -10,16 +10,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge import comparison as comparison_module
-from kernel_smith.evaluation.judge.accuracy import (
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, round_mantissa
+from kernel_smith.evaluation.judge.values import comparison as comparison_module
+from kernel_smith.evaluation.judge.values.accuracy import (
     Expected,
     expect,
     precision_rtol,
     relative_error,
     scale_of,
 )
-from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
-from kernel_smith.evaluation.judge.reference import InputSet, Reference, round_mantissa
+from kernel_smith.evaluation.judge.values.comparison import (
+    Comparison,
+    compare,
+    histogram,
+    plainly_right,
+)
 from kernel_smith.records import Reason, Task, Workload
 from kernel_smith.tasks import read_task
 

@@ -7,9 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.accuracy import Expected, expect, is_finite
-from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
-from kernel_smith.evaluation.judge.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.values.accuracy import Expected, expect, is_finite
+from kernel_smith.evaluation.judge.values.comparison import (
+    Comparison,
+    compare,
+    histogram,
+    plainly_right,
+)
 from kernel_smith.records import Reason, Task
 
 WriteTask = Callable[..., Task]

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.admission import SENTENCES, Found, admit, examine
-from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.judge.inputs.admission import SENTENCES, Found, admit, examine
+from kernel_smith.evaluation.judge.inputs.reference import Reference
+from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.records import Admission, Task
 
 WriteTask = Callable[..., Task]

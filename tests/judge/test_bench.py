@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.platform.bench import Bench
+from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.records import Options, Task
 
 COMPILED = SimpleNamespace(
@@ -18,31 +18,31 @@ COMPILED = SimpleNamespace(
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[Nursery]:
+def processes(tmp_path: Path) -> Iterator[ProcessPool]:
     tmp_path.chmod(0o755)
-    nursery = Nursery(tmp_path)
-    yield nursery
-    nursery.close()
+    processes = ProcessPool(tmp_path)
+    yield processes
+    processes.close()
 
 
 @pytest.fixture
-def started(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def started(processes: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Every process that was asked for."""
     children: list[object] = []
-    start = nursery.start
+    start = processes.start
 
     def counting(*args: object, **kwargs: object) -> object:
         children.append(start(*args, **kwargs))  # type: ignore[arg-type]
         return children[-1]
 
-    monkeypatch.setattr(nursery, "start", counting)
+    monkeypatch.setattr(processes, "start", counting)
     return children
 
 
 def test_a_reference_that_has_timed_is_replaced_by_a_young_one(
-    nursery: Nursery, started: list[object], small_task: Task
+    processes: ProcessPool, started: list[object], small_task: Task
 ) -> None:
-    bench = Bench(small_task, nursery, Place.choose(None), seeds=1)
+    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
     (workload,) = small_task.workloads
     (first,) = bench.baselines(workload, Options(), 1)
     bench.renew_reference()
@@ -54,12 +54,12 @@ def test_a_reference_that_has_timed_is_replaced_by_a_young_one(
 
 
 def test_a_reference_that_nobody_asks_for_is_not_started_again_and_again(
-    nursery: Nursery,
+    processes: ProcessPool,
     started: list[object],
     small_task: Task,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = Bench(small_task, nursery, Place.choose(None), seeds=1)
+    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
     (workload,) = small_task.workloads
     bench.prepare(workload)
     monkeypatch.setattr(bench, "_baseline", lambda name: COMPILED)

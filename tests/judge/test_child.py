@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from kernel_smith.evaluation.judge.child import Child, ChildFailed, Interrupted
-from kernel_smith.evaluation.judge.participant import Participant
+from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.rejection import Rejected, printable
 from kernel_smith.evaluation.sandbox import wire
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
@@ -39,7 +39,7 @@ class Puppet:
             self.channel.send(message)
 
     def die(self, **report: Any) -> None:
-        """End like a process whose warden reports it."""
+        """End like a process whose monitor reports it."""
         self.process.kill()
         self.process.wait()
         self.status.send(report)
@@ -170,7 +170,7 @@ def test_a_child_that_dies_while_it_is_served_is_a_failed_child(puppet: Puppet) 
         ({"exited": -63, "exceeded": None}, "died", "63"),
     ],
 )
-def test_a_death_is_told_in_the_wardens_words(
+def test_a_death_is_told_in_the_monitors_words(
     puppet: Puppet, report: dict[str, Any], kind: str, message: str
 ) -> None:
     puppet.child.ready()
@@ -182,7 +182,7 @@ def test_a_death_is_told_in_the_wardens_words(
 
 
 @pytest.mark.parametrize("still_ending", [False, True])
-def test_a_warden_that_is_gone_is_nobodys_verdict(puppet: Puppet, still_ending: bool) -> None:
+def test_a_monitor_that_is_gone_is_nobodys_verdict(puppet: Puppet, still_ending: bool) -> None:
     """Its process ends with it, and has closed its files some time before it is gone."""
     puppet.child.ready()
     if not still_ending:
@@ -249,7 +249,7 @@ def test_a_process_that_hangs_up_but_lives_on_is_ended(
     puppet.child.ready()
     puppet.child.post("go")
     puppet.channel.close()
-    # The warden has nothing to report; do not wait for it.
+    # The monitor has nothing to report; do not wait for it.
     monkeypatch.setattr(puppet.child, "exit_report", lambda: {})
     failed = failure(lambda: puppet.child.answer("go", 5))
     assert failed.kind == "protocol"

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.coarse import count_a_step_apart
+from kernel_smith.evaluation.judge.values.coarse import count_a_step_apart
 
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 BYTES = (torch.int8, torch.uint8, *FP8)

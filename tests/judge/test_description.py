@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kernel_smith.evaluation.judge.description import check_description
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.values.description import check_description
 from kernel_smith.records import Reason
 
 TENSOR = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.device.ceilings import ceilings, measure_ceilings
+from kernel_smith.evaluation.judge.evidence.ceilings import ceilings, measure_ceilings
 from kernel_smith.records import Ceilings, Device
 
 DEVICE = Device(

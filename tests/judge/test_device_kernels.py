@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.device.kernels import Compiled, summarise_kernels
+from kernel_smith.evaluation.judge.evidence.kernels import Compiled, summarise_kernels
 
 
 def event(**changes: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from kernel_smith.evaluation.judge.device import library
-from kernel_smith.evaluation.judge.device.library import check_library_seconds
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.timing import library_time as library
+from kernel_smith.evaluation.judge.timing.library_time import check_library_seconds
 
 
 @pytest.fixture(autouse=True)

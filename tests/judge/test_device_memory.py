@@ -16,11 +16,11 @@ import pytest
 
 from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.judge import judge as judge_module
-from kernel_smith.evaluation.judge.child import Interrupted
-from kernel_smith.evaluation.judge.device import presence
-from kernel_smith.evaluation.judge.device.session import DeviceFull
 from kernel_smith.evaluation.judge.judge import Judge
-from kernel_smith.evaluation.judge.nursery import Nursery
+from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.device_session import DeviceFull
+from kernel_smith.evaluation.judge.processes.child import Interrupted
+from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.records import Candidate, Environment, Evaluation, Options, Reason, Stage, Task
 
 EVALUATED = Evaluation(
@@ -61,7 +61,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long it waited, without waiting."""
     slept: list[float] = []
     calm = SimpleNamespace(felt=contextlib.nullcontext, is_felt=lambda: False)
-    monkeypatch.setattr(presence, "need_of_memory", lambda: calm)
+    monkeypatch.setattr(device_state, "need_of_memory", lambda: calm)
     monkeypatch.setattr(judge_module.time, "sleep", slept.append)
     return slept
 
@@ -79,7 +79,7 @@ def evaluate(
     candidate = Candidate(source="", backend="triton", name="candidate.py")
 
     def run(ends: list[Evaluation | Exception]) -> Evaluation:
-        judge = Judge(cast(Nursery, SimpleNamespace()))
+        judge = Judge(cast(ProcessPool, SimpleNamespace()))
         monkeypatch.setattr(judge, "_session", lambda *_: Scripted(ends))
         return judge.evaluate(task, candidate, Options(), lambda _: None)
 
@@ -135,7 +135,7 @@ def test_processes_that_die_are_not_a_matter_of_memory(
 
 
 NEEDY = """
-from kernel_smith.evaluation.judge.device.turns import Need
+from kernel_smith.evaluation.judge.platform.device_lock import Need
 
 mine, hers, yours = Need(), Need(), Need()
 felt = [yours.is_felt()]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.device.roofline import roofline
-from kernel_smith.evaluation.judge.device.work import Work
+from kernel_smith.evaluation.judge.evidence.roofline import roofline
+from kernel_smith.evaluation.judge.evidence.work import Work
 from kernel_smith.records import Ceilings, Device
 from kernel_smith.records.device_prose import render_roofline
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from kernel_smith.evaluation.judge.device.spares import Spares
-from kernel_smith.evaluation.judge.nursery import Nursery, Place
+from kernel_smith.evaluation.judge.platform.spares import Spares
+from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.records import Limits
 
 LIMITS = Limits()
@@ -16,7 +16,7 @@ OTHERS = Limits(call_seconds=99)
 
 
 class Witness:
-    """Takes the part of the nursery, and notes which processes were started and ended."""
+    """Takes the part of the processes, and notes which processes were started and ended."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,66 +39,66 @@ class Witness:
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Witness:
+def processes(tmp_path: Path) -> Witness:
     return Witness(tmp_path)
 
 
 @pytest.fixture
-def spares(nursery: Witness) -> Spares:
-    return Spares(cast(Nursery, nursery), cast(Place, None))
+def spares(processes: Witness) -> Spares:
+    return Spares(cast(ProcessPool, processes), cast(CoreSet, None))
 
 
-def test_each_process_reads_a_folder_of_its_own(nursery: Witness, spares: Spares) -> None:
+def test_each_process_reads_a_folder_of_its_own(processes: Witness, spares: Spares) -> None:
     first, second = spares.take(LIMITS), spares.take(LIMITS)
-    assert nursery.started == [(first.objects,), (second.objects,)]
+    assert processes.started == [(first.objects,), (second.objects,)]
     assert first.objects != second.objects
 
 
-def test_what_was_prepared_is_taken(nursery: Witness, spares: Spares) -> None:
+def test_what_was_prepared_is_taken(processes: Witness, spares: Spares) -> None:
     spares.prepare(LIMITS)
     spares.prepare(LIMITS)
-    assert len(nursery.started) == 2
+    assert len(processes.started) == 2
     assert spares.take(LIMITS).child is not spares.take(LIMITS).child
-    assert len(nursery.started) == 2
+    assert len(processes.started) == 2
 
 
 def test_one_that_was_not_needed_serves_the_next_and_sees_nothing_of_the_last(
-    nursery: Witness, spares: Spares
+    processes: Witness, spares: Spares
 ) -> None:
     used, unused = spares.take(LIMITS), spares.take(LIMITS)
     (unused.objects / "kernels-0.so").write_text("compiled")
     spares.forget(used)
     spares.take_back(unused)
     spares.prepare(LIMITS)
-    assert len(nursery.started) == 3
+    assert len(processes.started) == 3
     assert spares.take(LIMITS) == unused
     assert list(unused.objects.iterdir()) == []
     assert not used.objects.exists()
-    assert nursery.ended == []
+    assert processes.ended == []
 
 
-def test_no_more_wait_than_a_candidate_needs(nursery: Witness, spares: Spares) -> None:
+def test_no_more_wait_than_a_candidate_needs(processes: Witness, spares: Spares) -> None:
     unused = spares.take(LIMITS)
     spares.prepare(LIMITS)
     spares.take_back(unused)
-    assert nursery.ended == [unused.child]
+    assert processes.ended == [unused.child]
     assert not unused.objects.exists()
 
 
-def test_other_limits_are_another_process(nursery: Witness, spares: Spares) -> None:
+def test_other_limits_are_another_process(processes: Witness, spares: Spares) -> None:
     spares.prepare(LIMITS)
     assert spares.take(OTHERS).limits == OTHERS
-    assert len(nursery.started) == 3
+    assert len(processes.started) == 3
     spares.prepare(OTHERS)
-    assert len(nursery.ended) == 2
-    assert len(nursery.started) == 5
+    assert len(processes.ended) == 2
+    assert len(processes.started) == 5
 
 
-def test_at_the_end_all_that_wait_are_ended(nursery: Witness, spares: Spares) -> None:
+def test_at_the_end_all_that_wait_are_ended(processes: Witness, spares: Spares) -> None:
     spares.prepare(LIMITS)
     taken = spares.take(LIMITS)
     spares.close()
-    assert len(nursery.ended) == 1
-    assert taken.child not in nursery.ended
+    assert len(processes.ended) == 1
+    assert taken.child not in processes.ended
     spares.close()
-    assert len(nursery.ended) == 1
+    assert len(processes.ended) == 1

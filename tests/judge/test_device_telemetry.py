@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_smith.errors import MissingPrerequisite
-from kernel_smith.evaluation.judge.device import nvml
-from kernel_smith.evaluation.judge.device.describe import describe_device
-from kernel_smith.evaluation.judge.device.nvml import NvmlDevice, Sample, compute_processes
-from kernel_smith.evaluation.judge.device.telemetry import (
+from kernel_smith.evaluation.judge.evidence import nvml
+from kernel_smith.evaluation.judge.evidence.device import describe_device
+from kernel_smith.evaluation.judge.evidence.nvml import NvmlDevice, Sample, compute_processes
+from kernel_smith.evaluation.judge.evidence.telemetry import (
     TelemetrySampler,
     summarise_samples,
     throttle_names,

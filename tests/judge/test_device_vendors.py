@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from kernel_smith.errors import MissingPrerequisite
-from kernel_smith.evaluation.judge.device.session import DeviceSession
+from kernel_smith.evaluation.judge.platform.device_session import DeviceSession
 from kernel_smith.evaluation.sandbox import device_memory, triton_tools
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError, forget_persisting_lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.device.work import Work, choose_precision, count_work
-from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.judge.evidence.work import Work, choose_precision, count_work
+from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.records import Precision, Task
 
 FRAME = """

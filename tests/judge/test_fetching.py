@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.fetching import Piece, fetch, permitted
+from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, permitted
 
 HOLDER = """
 import ctypes

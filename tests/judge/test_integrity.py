@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.integrity import (
+from kernel_smith.evaluation.judge.platform.participant import Windows
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.timing.integrity import (
     check_library_time,
     check_physics,
     check_processor_use,
 )
-from kernel_smith.evaluation.judge.participant import Windows
-from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.records import KernelShare, Reason
 
 

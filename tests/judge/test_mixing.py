@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.mixing import BlockMixer, Mixer
-from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.inputs.mixing import BlockMixer, Mixer
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn)
 INTEGERS = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool)

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from kernel_smith.evaluation.judge.clock import Measurement, Samples
-from kernel_smith.evaluation.judge.nursery import Place
-from kernel_smith.evaluation.judge.outcome import Against, Outcome, side_by_side, summarise
-from kernel_smith.evaluation.judge.statistics import LogRatio
+from kernel_smith.evaluation.judge.processes.pool import CoreSet
+from kernel_smith.evaluation.judge.timing.host_clock import Measurement, Samples
+from kernel_smith.evaluation.judge.timing.outcome import Against, Outcome, side_by_side, summarise
+from kernel_smith.evaluation.judge.timing.statistics import LogRatio
 from kernel_smith.records import Distribution, Options, Reason, Sampling, Task, Workload
 
-PLACE = Place(timed=frozenset({3, 1}), judge=frozenset({0}))
+PLACE = CoreSet(timed=frozenset({3, 1}), judge=frozenset({0}))
 BOTH = Options(baselines=("eager", "compile"))
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005)
 

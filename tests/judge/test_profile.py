@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge import perf_events
-from kernel_smith.evaluation.judge.perf_events import (
+from kernel_smith.evaluation.judge.evidence import perf_events as perf_events
+from kernel_smith.evaluation.judge.evidence.perf_events import (
     FIRST_KERNEL_ADDRESS,
     OTHER_PROCESS,
     Sampler,
     SamplerUnavailable,
     available,
 )
-from kernel_smith.evaluation.judge.profile import attribute, read_maps
+from kernel_smith.evaluation.judge.evidence.profile import attribute, read_maps
 from kernel_smith.records import KernelShare
 
 BURN = """

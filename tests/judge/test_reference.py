@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.reference import (
+from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     promote,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kernel_smith.evaluation.judge import host_session
 from kernel_smith.evaluation.judge.judge import Judge
-from kernel_smith.evaluation.judge.nursery import Nursery
+from kernel_smith.evaluation.judge.platform import host_session as host_session
+from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, Task
 
@@ -18,10 +18,10 @@ from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, 
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     folder = tmp_path_factory.mktemp("judge")
     folder.chmod(0o755)
-    judge = Judge(Nursery(folder))
+    judge = Judge(ProcessPool(folder))
     yield judge
     judge.close()
-    judge.nursery.close()
+    judge.processes.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.statistics import (
+from kernel_smith.evaluation.judge.timing.statistics import (
     LogRatio,
     combine,
     distribution,

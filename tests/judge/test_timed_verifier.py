@@ -12,10 +12,10 @@ import torch
 
 from kernel_smith.evaluation.judge import correctness
 from kernel_smith.evaluation.judge.correctness import TimedVerifier
-from kernel_smith.evaluation.judge.participant import Participant
-from kernel_smith.evaluation.judge.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.inputs.pool import InputPool
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
-from kernel_smith.evaluation.judge.stock import Stock
 from kernel_smith.records import Task
 
 CALLS = 4
@@ -75,20 +75,20 @@ def timing(write_task: Callable[..., Task], asked: list[InputSet]) -> Timing:
     """Batches of calls of a kernel whose results are the reference's but for a change."""
     task = write_task(QUANTISE)
     reference = Reference(task)
-    stock = Stock(reference, task.workloads[0], 2)
+    pool = InputPool(reference, task.workloads[0], 2)
     candidate, eager = Results([]), Results([])
     verify = TimedVerifier(
         cast(Participant, candidate),
         cast(Participant, eager),
-        stock,
+        pool,
         {},
         lambda inputs: None,
     )
-    drawn = stock.timing_sets()
+    drawn = pool.timing_sets()
 
     def run(change: Change) -> None:
         sets = list(islice(drawn, CALLS))
-        eager.rows = [reference.call(stock.workload, each).tensors[0] for each in sets]
+        eager.rows = [reference.call(pool.workload, each).tensors[0] for each in sets]
         candidate.rows = [row.clone() for row in eager.rows]
         for row, inputs in zip(candidate.rows, sets, strict=True):
             change(row, inputs.tensors[0])

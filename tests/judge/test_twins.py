@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_smith.evaluation.judge.twins import fingerprint
+from kernel_smith.evaluation.judge.timing.twins import fingerprint
 
 HOST = '''
 SOURCE = r"""TEXT"""

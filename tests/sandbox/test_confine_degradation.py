@@ -172,7 +172,7 @@ def test_an_environment_that_cannot_be_erased_is_reported(confined, monkeypatch)
     assert environment.FEATURE in missing_features(confined.run(lambda: None))
 
 
-def test_unknown_memory_use_leaves_the_limit_to_the_warden(confined, monkeypatch):
+def test_unknown_memory_use_leaves_the_limit_to_the_monitor(confined, monkeypatch):
     real = kernel.status_field
     monkeypatch.setattr(
         kernel, "status_field", lambda name, *task: None if name == "VmData" else real(name, *task)

@@ -182,7 +182,7 @@ def test_with_a_gpu_anonymous_memory_may_be_shared(architecture):
 
 @both
 @given(option=st.integers(0, 100))
-def test_process_settings_that_evade_warden_or_judge_are_refused(architecture, option):
+def test_process_settings_that_evade_monitor_or_judge_are_refused(architecture, option):
     refused = {1, 4, 22, 31, 32, 35, 62}
     assert verdict(architecture, "prctl", option) == (EPERM if option in refused else bpf.ALLOW)
 

@@ -1,4 +1,4 @@
-"""Memory is bounded from inside by a limit and from outside by the warden's watch."""
+"""Memory is bounded from inside by a limit and from outside by the monitor's watch."""
 
 from __future__ import annotations
 

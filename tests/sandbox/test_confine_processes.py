@@ -69,13 +69,13 @@ def test_without_pid_namespace_signals_are_still_refused(confined, refuse):
     assert outcome.value == "EPERM"
 
 
-def test_a_signal_to_the_process_group_does_not_reach_the_warden(confined):
+def test_a_signal_to_the_process_group_does_not_reach_the_monitor(confined):
     def prepare():
         os.setpgid(0, 0)
         confined.prepare()
 
     lonely = type(confined)(confined.policy, prepare, confined.user)
-    # Were the warden hit, there would be no outcome at all.
+    # Were the monitor hit, there would be no outcome at all.
     lonely.value(lambda: os.killpg(0, signal.SIGKILL), apply.SESSION, namespaces.PID)
 
 
@@ -258,7 +258,7 @@ def test_the_user_of_an_ordinary_users_process_stays(confined):
     assert confined.value(os.getuid) == confined.user
 
 
-def test_untrusted_code_cannot_untie_itself_from_its_warden(confined):
+def test_untrusted_code_cannot_untie_itself_from_its_monitor(confined):
     pr_set_pdeathsig = 1
     attempt = partial(error_of, partial(kernel.prctl, pr_set_pdeathsig, 0))
     assert confined.value(attempt, seccomp.FEATURE) == "EPERM"

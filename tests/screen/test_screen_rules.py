@@ -55,7 +55,7 @@ from kernel_smith.records import Reason
         "from kernel_smith import records",
         "from kernel_smith.evaluation.judge import clock",
         "from kernel_smith import *",
-        "import kernel_smith\nkernel_smith.evaluation.judge.clock",
+        "import kernel_smith\nkernel_smith.evaluation.judge.timing.host_clock",
         "try:\n    import subprocess\nexcept ImportError:\n    pass",
     ],
 )

@@ -19,7 +19,7 @@ def compile_and_print(
 ) -> bool:
     """Compile for `arch`, print the report, and say whether all is well."""
     from kernel_smith.evaluation.backends import find_backend
-    from kernel_smith.evaluation.gate import compile_only, compile_texts, find_target
+    from kernel_smith.evaluation.compile_only import compile_only, compile_texts, find_target
 
     backend = find_backend(candidate.backend)
     if not backend.gpu:

@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from kernel_smith.evaluation.judge.nursery import Nursery
+from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
 from kernel_smith.evaluation.sandbox.wire import Channel
 
@@ -36,12 +36,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     keep_freed_memory()
-    nursery = Nursery(Path(sys.argv[2]))
-    nursery.begin()
+    processes = ProcessPool(Path(sys.argv[2]))
+    processes.begin()
     # Only now, so that this process and the zygote import torch at the same time.
     from kernel_smith.evaluation.judge.server import Server
 
-    Server(Channel.from_fd(int(sys.argv[1])), nursery).serve()
+    Server(Channel.from_fd(int(sys.argv[1])), processes).serve()
 
 
 if __name__ == "__main__":

@@ -10,14 +10,19 @@ from typing import Any
 
 import torch
 
-from kernel_smith.evaluation.judge.accuracy import Expected, computable, expect, scale_of
-from kernel_smith.evaluation.judge.coarse import count_a_step_apart
-from kernel_smith.evaluation.judge.comparison import Comparison, compare, histogram, plainly_right
-from kernel_smith.evaluation.judge.description import check_description
-from kernel_smith.evaluation.judge.participant import Batch, Participant
-from kernel_smith.evaluation.judge.reference import InputSet
+from kernel_smith.evaluation.judge.inputs.pool import CheckSet, InputPool
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
-from kernel_smith.evaluation.judge.stock import CheckSet, Stock
+from kernel_smith.evaluation.judge.values.accuracy import Expected, computable, expect, scale_of
+from kernel_smith.evaluation.judge.values.coarse import count_a_step_apart
+from kernel_smith.evaluation.judge.values.comparison import (
+    Comparison,
+    compare,
+    histogram,
+    plainly_right,
+)
+from kernel_smith.evaluation.judge.values.description import check_description
 from kernel_smith.records import Accuracy, Reason
 
 _SAMPLED_ELEMENTS = 65536  # per batch and output
@@ -35,10 +40,10 @@ class Checked:
 
 
 def check_workload(
-    candidate: Participant, stock: Stock, described: dict[str, Any], round_trip: float
+    candidate: Participant, pool: InputPool, described: dict[str, Any], round_trip: float
 ) -> Checked:
     """Run every check set, and one of them twice; raise `Rejected` at the first failure."""
-    checks = stock.hand_out_checks()
+    checks = pool.hand_out_checks()
     repeated = _system_random.choice([c for c in checks if c.inputs.label == "author"])
     checks = [*checks, repeated]
     candidate.bind([check.inputs for check in checks], check_signature=True)
@@ -50,9 +55,9 @@ def check_workload(
     # is named after them, and so the same each time.
     for call, check in sorted(enumerate(checks), key=lambda item: item[1].inputs.label != "author"):
         got, expected = candidate.outputs(call), check.expected
-        comparison = compare(got, expected, stock.reference, stock.workload, check.inputs)
+        comparison = compare(got, expected, pool.reference, pool.workload, check.inputs)
         if comparison.reason is not None:
-            _look_again(candidate, call, check, stock)
+            _look_again(candidate, call, check, pool)
             raise _rejection(comparison, expected)
         if worst is None or (comparison.error or 0.0) > (worst.error or 0.0):
             worst = comparison
@@ -62,7 +67,7 @@ def check_workload(
     accuracy = Accuracy(
         candidate_error=worst.error or 0.0,
         reference_error=max(c.reference_error for c in checks),
-        allowed_error=max(stock.rtols, default=0.0),
+        allowed_error=max(pool.rtols, default=0.0),
         histogram=histogram(worst.ratios),
         deterministic=all(torch.equal(a, b) for a, b in pairs),
     )
@@ -70,22 +75,22 @@ def check_workload(
     return Checked(accuracy, seconds)
 
 
-def _look_again(candidate: Participant, call: int, check: CheckSet, stock: Stock) -> None:
+def _look_again(candidate: Participant, call: int, check: CheckSet, pool: InputPool) -> None:
     """Is a result right now that was wrong when its call was reported finished?"""
     if not candidate.fetches:
         return
     candidate.fetch()
     got = candidate.outputs(call)
-    comparison = compare(got, check.expected, stock.reference, stock.workload, check.inputs)
+    comparison = compare(got, check.expected, pool.reference, pool.workload, check.inputs)
     if comparison.reason is None:
         raise Rejected(
             Reason.DEFERRED_WORK, "a result became right after its call was reported finished"
         )
 
 
-def answers_right(candidate: Participant, stock: Stock, described: dict[str, Any]) -> bool:
+def answers_right(candidate: Participant, pool: InputPool, described: dict[str, Any]) -> bool:
     """Is one call on the author's inputs right? For the test of whether kernels matter."""
-    check = stock.author
+    check = pool.author
     candidate.bind([check.inputs])
     batch = candidate.run()
     try:
@@ -140,20 +145,20 @@ class TimedVerifier:
         self,
         candidate: Participant,
         reference: Participant,
-        stock: Stock,
+        pool: InputPool,
         described: dict[str, Any],
         ask_fresh_process: Callable[[InputSet], list[torch.Tensor] | None],
     ) -> None:
         self._candidate = candidate
         self._reference = reference
         self._ask_fresh_process = ask_fresh_process
-        self._stock = stock
+        self._stock = pool
         self._described = described
-        expected = stock.author.expected
-        self._rtols = [rtol + expected.reference_error for rtol in stock.rtols]
+        expected = pool.author.expected
+        self._rtols = [rtol + expected.reference_error for rtol in pool.rtols]
         self._scales = [scale_of(t) if t.is_floating_point() else 0.0 for t in expected.oracle]
-        self._tolerance = stock.reference.task.tolerance
-        self._surprises = stock.hand_out_surprises()
+        self._tolerance = pool.reference.task.tolerance
+        self._hidden_checks = pool.hand_out_hidden_checks()
         self._most_rounded = [0] * len(expected.oracle)  # per output, in calls that were right
 
     def __call__(self, sets: list[InputSet], batch: Batch) -> None:
@@ -169,14 +174,14 @@ class TimedVerifier:
             if not self._candidate.parameters_unchanged():
                 raise Rejected(Reason.PARAMETERS_MODIFIED, "during timing")
 
-    def surprise(self) -> bool:
+    def check_hidden(self) -> bool:
         """Variants in the midst of timing, a few at a time; are more of them left?
 
         What a kernel survived when it was checked it must survive now. Such a batch is not timed,
         which the candidate cannot know.
         """
-        count = min(self._candidate.capacity, len(self._surprises))
-        chosen, self._surprises = self._surprises[:count], self._surprises[count:]
+        count = min(self._candidate.capacity, len(self._hidden_checks))
+        chosen, self._hidden_checks = self._hidden_checks[:count], self._hidden_checks[count:]
         if not chosen:
             return False
         self._candidate.bind([check.inputs for check in chosen])
@@ -185,13 +190,13 @@ class TimedVerifier:
             _check_descriptions(batch, self._described)
             for call, check in enumerate(chosen):
                 self._compare(call, check.inputs, check.expected)
-        return bool(self._surprises)
+        return bool(self._hidden_checks)
 
-    def take_surprise(self, like: InputSet) -> InputSet | None:
+    def take_hidden_check(self, like: InputSet) -> InputSet | None:
         """A variant that fits into the memory of `like`, for the midst of a timed batch."""
-        for index, check in enumerate(self._surprises):
+        for index, check in enumerate(self._hidden_checks):
             if check.inputs.fits_in_place_of(like):
-                return self._surprises.pop(index).inputs
+                return self._hidden_checks.pop(index).inputs
         return None
 
     def _suspects(self, calls: int) -> list[int]:
@@ -238,15 +243,13 @@ class TimedVerifier:
         return ((got.double() - exact).abs() <= atol + rtol * exact.abs()).logical_not_()
 
     def _ask_oracle(self, inputs: InputSet, call: int) -> None:
-        stock = self._stock
-        self._compare(
-            call, inputs, expect(stock.reference, stock.workload, inputs, stock.extra_rtol)
-        )
+        pool = self._stock
+        self._compare(call, inputs, expect(pool.reference, pool.workload, inputs, pool.extra_rtol))
 
     def _compare(self, call: int, inputs: InputSet, expected: Expected) -> None:
         got = self._candidate.outputs(call)
-        stock = self._stock
-        comparison = compare(got, expected, stock.reference, stock.workload, inputs)
+        pool = self._stock
+        comparison = compare(got, expected, pool.reference, pool.workload, inputs)
         if comparison.reason is None:
             return
         rejection = _rejection(comparison, expected)
@@ -259,8 +262,8 @@ class TimedVerifier:
         answer = self._ask_fresh_process(inputs)
         if answer is None:
             return False
-        stock = self._stock
-        comparison = compare(answer, expected, stock.reference, stock.workload, inputs)
+        pool = self._stock
+        comparison = compare(answer, expected, pool.reference, pool.workload, inputs)
         return comparison.reason is not None
 
 

@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.backends import find_backend
-from kernel_smith.evaluation.judge.admission import admit
-from kernel_smith.evaluation.judge.bench import Bench
-from kernel_smith.evaluation.judge.child import Interrupted
-from kernel_smith.evaluation.judge.device import presence
-from kernel_smith.evaluation.judge.device.bench import DeviceBench
-from kernel_smith.evaluation.judge.device.session import DeviceFull, DeviceSession
-from kernel_smith.evaluation.judge.device.spares import Spares
-from kernel_smith.evaluation.judge.host_session import HostSession
-from kernel_smith.evaluation.judge.nursery import Nursery, Place
-from kernel_smith.evaluation.judge.rival import RivalFailed
-from kernel_smith.evaluation.judge.session import Progress, Session
+from kernel_smith.evaluation.judge.inputs.admission import admit
+from kernel_smith.evaluation.judge.pipeline import Progress, Session
+from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.bench import Bench
+from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench
+from kernel_smith.evaluation.judge.platform.device_session import DeviceFull, DeviceSession
+from kernel_smith.evaluation.judge.platform.host_session import HostSession
+from kernel_smith.evaluation.judge.platform.spares import Spares
+from kernel_smith.evaluation.judge.processes.child import Interrupted
+from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
+from kernel_smith.evaluation.judge.timing.rival import RivalFailed
 from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Options, Task
 
 _BENCHES_KEPT = 3
@@ -33,9 +33,9 @@ _Key = tuple[str, str, int, tuple[Admission, ...]]
 class Judge:
     """Evaluates candidates one after the other. Owns the benches."""
 
-    def __init__(self, nursery: Nursery, cores: tuple[int, ...] | None = None) -> None:
-        self.place = Place.choose(cores)
-        self.nursery = nursery
+    def __init__(self, processes: ProcessPool, cores: tuple[int, ...] | None = None) -> None:
+        self.place = CoreSet.choose(cores)
+        self.processes = processes
         self._benches: OrderedDict[_Key, Bench] = OrderedDict()
         self._spares: Spares | None = None
 
@@ -52,7 +52,7 @@ class Judge:
         doubts: list[str] = []
         waits = 0
         failed: Beside | None = None
-        if self.holds_device and presence.need_of_memory().is_felt():
+        if self.holds_device and device_state.need_of_memory().is_felt():
             self._keep_only(task)
         while len(problems) < _ATTEMPTS:
             session = self._session(task, candidate, options, progress)
@@ -101,7 +101,7 @@ class Judge:
             )
         progress("waiting for memory on the GPU")
         self._keep_only(task)
-        with presence.need_of_memory().felt():
+        with device_state.need_of_memory().felt():
             time.sleep(_WAITS_FOR_MEMORY[waits])
 
     def _keep_only(self, task: Task | None) -> None:
@@ -109,25 +109,25 @@ class Judge:
         kept = None if task is None else task.content_hash
         for key in [key for key in self._benches if key[1] != kept]:
             self._benches.pop(key).close()
-        presence.give_memory_back()
+        device_state.give_memory_back()
 
     def _session(
         self, task: Task, candidate: Candidate, options: Options, progress: Progress
     ) -> Session:
         rest = (task, candidate, options, progress)
-        on_device = find_backend(candidate.backend).gpu and presence.is_usable()
+        on_device = find_backend(candidate.backend).gpu and device_state.is_usable()
         if not on_device or options.interpret:
-            return HostSession(self.nursery, self.place, self.bench, *rest)
+            return HostSession(self.processes, self.place, self.bench, *rest)
         place = self.place.for_device()
         if self._spares is None:
-            self._spares = Spares(self.nursery, place)
-        return DeviceSession(self._spares, self.nursery, place, self._device_bench, *rest)
+            self._spares = Spares(self.processes, place)
+        return DeviceSession(self._spares, self.processes, place, self._device_bench, *rest)
 
     def bench(self, task: Task, options: Options) -> Bench:
         """The task made ready; admitted on first use."""
         return self._ready(
             ("cpu", task.content_hash, options.seeds, options.admit),
-            lambda: Bench(task, self.nursery, self.place, options.seeds),
+            lambda: Bench(task, self.processes, self.place, options.seeds),
             options,
         )
 
@@ -135,7 +135,7 @@ class Judge:
         place = self.place.for_device()
         return self._ready(
             ("cuda", task.content_hash, options.seeds, options.admit),
-            lambda: DeviceBench(task, self.nursery, place, options.seeds, presence.quiet()),
+            lambda: DeviceBench(task, self.processes, place, options.seeds, device_state.quiet()),
             options,
         )
 
@@ -143,9 +143,9 @@ class Judge:
         if key in self._benches:
             self._benches.move_to_end(key)
             return self._benches[key]
-        while len(self._benches) >= _BENCHES_KEPT or (self._benches and presence.is_crowded()):
+        while len(self._benches) >= _BENCHES_KEPT or (self._benches and device_state.is_crowded()):
             self._benches.popitem(last=False)[1].close()
-            presence.give_memory_back()
+            device_state.give_memory_back()
         bench = make()
         try:
             admit(bench, options.admit)
@@ -157,9 +157,9 @@ class Judge:
 
     def use_idle_time(self) -> bool:
         """Bury one dead child, or replace one used secret set; False when all is done."""
-        if self.nursery.bury_one():
+        if self.processes.bury_one():
             return True
-        if self.holds_device and presence.need_of_memory().is_felt():
+        if self.holds_device and device_state.need_of_memory().is_felt():
             self._keep_only(None)
         return any(bench.redraw_one() for bench in self._benches.values())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_smith.evaluation.judge.child import ChildFailed
+from kernel_smith.evaluation.judge.processes.child import ChildFailed
 from kernel_smith.records import Reason
 
 _LONGEST_MESSAGE = 8000

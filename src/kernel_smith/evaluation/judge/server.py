@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from kernel_smith.errors import InternalError, UserError
-from kernel_smith.evaluation.judge.admission import examine
+from kernel_smith.evaluation.judge.inputs.admission import examine
+from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.judge import Judge
-from kernel_smith.evaluation.judge.nursery import Nursery
-from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
 
@@ -22,9 +22,9 @@ _LOOK_ROUND_MS = 500  # whether another judge needs memory
 
 
 class Server:
-    def __init__(self, channel: Channel, nursery: Nursery) -> None:
+    def __init__(self, channel: Channel, processes: ProcessPool) -> None:
         self._channel = channel
-        self._nursery = nursery
+        self._processes = processes
         self._allowed = os.sched_getaffinity(0)
         self._judge: Judge | None = None
         self._cores: tuple[int, ...] | None = None
@@ -42,7 +42,7 @@ class Server:
         finally:
             if self._judge is not None:
                 self._judge.close()
-            self._nursery.close()
+            self._processes.close()
 
     def _answer(self, handler: Any, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -72,7 +72,7 @@ class Server:
         return {"found": [{"workload": f.workload, "finding": f.finding.value} for f in found]}
 
     def _ids(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"judge": os.getpid(), "zygote": self._nursery.zygote_pid}
+        return {"judge": os.getpid(), "zygote": self._processes.zygote_pid}
 
     def _judge_on(self, cores: tuple[int, ...] | None) -> Judge:
         """The judge for these cores; another choice of cores needs another judge."""
@@ -82,7 +82,7 @@ class Server:
         if self._judge is None:
             # An earlier judge kept to its own cores; this one chooses among all of ours again.
             os.sched_setaffinity(0, self._allowed)
-            self._judge = Judge(self._nursery, cores)
+            self._judge = Judge(self._processes, cores)
             self._cores = cores
             os.sched_setaffinity(0, self._judge.place.judge)
             torch.set_num_threads(len(self._judge.place.judge))

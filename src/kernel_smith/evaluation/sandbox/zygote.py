@@ -5,11 +5,11 @@ imports everything once, never runs candidate code itself, never starts a thread
 and forks on request. Compilers need no torch, and a small process forks faster than a large one:
 they come from a second zygote without it. Each request makes two processes:
 
-    zygote ── warden (trusted: enters namespaces, watches memory, reports the exit)
+    zygote ── monitor (trusted: enters namespaces, watches memory, reports the exit)
                  └── child (confined: runs one candidate, one reference, or one compiler)
 
-The warden dies with the zygote and the child with the warden, so killing any of them leaves nothing
-behind.
+The monitor dies with the zygote and the child with the monitor, so killing any of them leaves
+nothing behind.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Job:
 
 
 def serve(control: Channel, run: Run) -> None:
-    """Fork a warden per request until the judge hangs up."""
+    """Fork a monitor per request until the judge hangs up."""
     try:
         control.send({"ready": os.getpid()})
     except WireClosed:
@@ -89,12 +89,12 @@ def serve(control: Channel, run: Run) -> None:
         if os.fork() == 0:
             control.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run_warden(Job.from_json(request), run, *fds)
+            _run_monitor(Job.from_json(request), run, *fds)
         for fd in fds:
             os.close(fd)
 
 
-def _run_warden(
+def _run_monitor(
     job: Job, run: Run, channel_fd: int, status_fd: int, log_fd: int, product_fd: int
 ) -> NoReturn:
     status = Channel.from_fd(status_fd)

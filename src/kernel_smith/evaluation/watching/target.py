@@ -14,7 +14,7 @@ from types import ModuleType
 
 import torch
 
-from kernel_smith.evaluation.judge.reference import Reference
+from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.records import Candidate, Task, Workload
 
 _WARM_UP_CALLS = 3

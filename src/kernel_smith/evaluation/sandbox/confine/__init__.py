@@ -1,8 +1,8 @@
 """Confinement of an untrusted process by the operating system (Linux, x86_64 and aarch64).
 
-A trusted warden calls `enter_namespaces()` and forks; the child calls `confine(policy)` and may run
-untrusted code from then on. It has no network, sees no other process, reads what the policy lists,
-writes nothing but its scratch folder, and is bounded in memory, processes, time and disk.
+A trusted monitor calls `enter_namespaces()` and forks; the child calls `confine(policy)` and may
+run untrusted code from then on. It has no network, sees no other process, reads what the policy
+lists, writes nothing but its scratch folder, and is bounded in memory, processes, time and disk.
 
 Not covered: side channels of shared hardware, bugs of the kernel itself, and memory bandwidth.
 What a machine cannot enforce is listed in `Report.missing`, never raised and never passed over.

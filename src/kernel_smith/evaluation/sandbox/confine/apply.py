@@ -23,7 +23,7 @@ from kernel_smith.evaluation.sandbox.confine.report import Ledger, Report
 
 AFFINITY = "cpu affinity"
 SESSION = "own session"
-PARENT = "ends with its warden"
+PARENT = "ends with its monitor"
 
 
 def confine(policy: Policy, *, keep_fds: Collection[int]) -> Report:
@@ -40,11 +40,11 @@ def confine(policy: Policy, *, keep_fds: Collection[int]) -> Report:
     environment.scrub(ledger, policy.scratch)
     identity = privileges.choose_identity()
     mounts.mount_all(ledger, policy.scratch, policy.scratch_bytes, identity, gpu=policy.gpu)
-    warden = namespaces.warden_descriptor()
-    descriptors.close_others({*keep_fds} if warden is None else {*keep_fds, warden})
+    monitor = namespaces.monitor_descriptor()
+    descriptors.close_others({*keep_fds} if monitor is None else {*keep_fds, monitor})
     limits.limit(ledger, policy, identity)
     privileges.drop(ledger, identity, keep_search=landlock.abi() > 0, across_exec=policy.allow_exec)
-    _tie_to_warden(ledger)
+    _tie_to_monitor(ledger)
     landlock.restrict(
         ledger,
         scratch=policy.scratch,
@@ -64,17 +64,17 @@ def _separate(ledger: Ledger, policy: Policy) -> None:
     )
     # A signal to "my process group" reaches members outside the pid namespace, too.
     ledger.attempt(
-        SESSION, os.setsid, otherwise="the process group and terminal of the warden are shared"
+        SESSION, os.setsid, otherwise="the process group and terminal of the monitor are shared"
     )
     limits.go_first_when_memory_runs_out(ledger)
     os.umask(0o077)
 
 
-def _tie_to_warden(ledger: Ledger) -> None:
+def _tie_to_monitor(ledger: Ledger) -> None:
     """Only now: changing the user undoes it."""
     ledger.attempt(
         PARENT,
         namespaces.die_with_parent,
-        otherwise="if the warden is killed, the process goes on",
+        otherwise="if the monitor is killed, the process goes on",
     )
-    namespaces.forget_warden()
+    namespaces.forget_monitor()

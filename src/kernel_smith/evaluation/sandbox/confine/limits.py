@@ -2,7 +2,7 @@
 
 The data limit makes an allocation that is far too large fail with `MemoryError`. It counts what is
 reserved, used or not, so it leaves room for what runtimes reserve; and it can be evaded (memory
-that was written and then made read-only does not count). Hence the warden watches what is used.
+that was written and then made read-only does not count). Hence the monitor watches what is used.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def limit(ledger: Ledger, policy: Policy, identity: Identity) -> None:
     ledger.attempt(
         DATA,
         lambda: _set(resource.RLIMIT_DATA, _data_bytes() + policy.memory_bytes + reserved(policy)),
-        otherwise="allocating too much is noticed by the warden alone",
+        otherwise="allocating too much is noticed by the monitor alone",
     )
     ledger.attempt(
         PROCESSES,
         lambda: _set(resource.RLIMIT_NPROC, _allowed_tasks(policy.processes, identity)),
-        otherwise="too many processes or threads are noticed by the warden alone",
+        otherwise="too many processes or threads are noticed by the monitor alone",
     )
     others = (
         ("processor time limit", resource.RLIMIT_CPU, policy.cpu_seconds, policy.cpu_seconds + 1),
@@ -90,7 +90,7 @@ def _allowed_tasks(wanted: int, identity: Identity) -> int:
     if identity.exclusive:
         return wanted
     if namespaces.entered(namespaces.USER) and _kernel_version() >= _COUNTED_PER_NAMESPACE_SINCE:
-        return wanted + 1  # the warden
+        return wanted + 1  # the monitor
     return wanted + _tasks_of(identity.uid)
 
 

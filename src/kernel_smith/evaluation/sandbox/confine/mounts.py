@@ -1,8 +1,8 @@
 """Mounts: a scratch file system of bounded size, everything else read-only, a /proc of one's own.
 
-The scratch file system is mounted where warden and confined process both see it, so that the warden
-can collect what was written. The rest happens in a further namespace of the confined process alone:
-the warden goes on seeing the host's /proc, in which it watches.
+The scratch file system is mounted where monitor and confined process both see it, so that the
+monitor can collect what was written. The rest happens in a further namespace of the confined
+process alone: the monitor goes on seeing the host's /proc, in which it watches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Namespaces: a network, process table and mount table that hold nothing of the host's.
 
-The warden enters them before it forks the process to be confined, which becomes process 1 of the
+The monitor enters them before it forks the process to be confined, which becomes process 1 of the
 new process table: when it ends, the kernel ends everything it left behind.
 """
 
@@ -46,26 +46,26 @@ _STATUS_OF_AN_ORPHAN = 128 + signal.SIGKILL
 
 # What this process entered, and a descriptor of it: a forked child inherits both.
 _entered: set[str] = set()
-_warden: int | None = None
+_monitor: int | None = None
 
 
 def enter_namespaces() -> Report:
-    """In the warden: enter every namespace the system grants; its children will be in them."""
-    global _warden
+    """In the monitor: enter every namespace the system grants; its children will be in them."""
+    global _monitor
     ledger = Ledger()
     if not may_administer():
         _enter(ledger, USER, _enter_user_namespace, "no other namespace can be entered either")
     for feature, flag, otherwise in _OTHERS:
         _enter(ledger, feature, partial(kernel.call, "unshare", flag), otherwise)
     try:
-        _warden = os.pidfd_open(os.getpid())
+        _monitor = os.pidfd_open(os.getpid())
     except OSError:
-        _warden = None
+        _monitor = None
     return ledger.report()
 
 
 def entered(feature: str) -> bool:
-    """Is this process, or the warden that forked it, in a new namespace of this kind?"""
+    """Is this process, or the monitor that forked it, in a new namespace of this kind?"""
     return feature in _entered
 
 
@@ -79,27 +79,27 @@ def die_with_parent(parent: int | None = None) -> None:
     parent = parent or os.getppid()
     kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # Seen from a new pid namespace every parent is 0; there the descriptor tells.
-    if os.getppid() != parent or _warden_has_ended():
+    if os.getppid() != parent or _monitor_has_ended():
         os._exit(_STATUS_OF_AN_ORPHAN)
 
 
-def warden_descriptor() -> int | None:
+def monitor_descriptor() -> int | None:
     """To be kept open until `die_with_parent` was called for the last time."""
-    return _warden
+    return _monitor
 
 
-def forget_warden() -> None:
+def forget_monitor() -> None:
     """Close that descriptor: untrusted code must not have it."""
-    global _warden
-    if _warden is not None:
-        os.close(_warden)
-    _warden = None
+    global _monitor
+    if _monitor is not None:
+        os.close(_monitor)
+    _monitor = None
 
 
-def _warden_has_ended() -> bool:
-    if _warden is None:
+def _monitor_has_ended() -> bool:
+    if _monitor is None:
         return False
-    ended, _, _ = select.select([_warden], [], [], 0)
+    ended, _, _ = select.select([_monitor], [], [], 0)
     return bool(ended)
 
 

@@ -12,7 +12,7 @@ class Policy:
 
     scratch: Path
     """The only folder that may be written. It must exist; what it holds is hidden by a new,
-    empty file system, which the warden sees too and nobody else does."""
+    empty file system, which the monitor sees too and nobody else does."""
     readable: tuple[Path, ...]
     """Files and folders that may be read, mapped and (with `allow_exec`) executed."""
     memory_bytes: int

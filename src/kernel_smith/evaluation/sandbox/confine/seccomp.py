@@ -3,7 +3,7 @@
 It is a list of refusals, not of permissions: Python, PyTorch and OpenMP runtimes use a wide and
 changing set of calls, and files are Landlock's business. Refused are other processes, programs, the
 network, everything that administers the machine, interfaces with a history of kernel bugs, and the
-ways to hold memory that the warden cannot count. Calls newer than the table do not exist.
+ways to hold memory that the monitor cannot count. Calls newer than the table do not exist.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ALWAYS_REFUSED = (
     # large kernel interfaces that computing needs nothing of
     *("bpf", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
     *("keyctl", "add_key", "request_key"),
-    # memory that neither the data limit nor the warden counts
+    # memory that neither the data limit nor the monitor counts
     *("memfd_create", "memfd_secret", "shmget", "shmat", "msgget", "semget", "mq_open"),
     # more than the share of the processor that was given, and other limits
     *("sched_setscheduler", "sched_setattr", "sched_setparam", "setpriority", "ioprio_set"),
@@ -73,7 +73,7 @@ _ALWAYS_REFUSED = (
 _CLONE_THREAD = 0x0001_0000
 _CLONE_NEW_NAMESPACES = 0x7E02_0000
 _REFUSED_PRCTL = {
-    "PR_SET_PDEATHSIG": 1,  # it would outlive its warden
+    "PR_SET_PDEATHSIG": 1,  # it would outlive its monitor
     "PR_SET_DUMPABLE": 4,  # it would hide from a judge who samples it
     "PR_SET_SECCOMP": 22,
     "PR_TASK_PERF_EVENTS_DISABLE": 31,

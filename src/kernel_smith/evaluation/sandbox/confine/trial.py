@@ -1,4 +1,4 @@
-"""A trial: run a function in a confined process, under a warden, and bring back its result."""
+"""A trial: run a function in a confined process, under a monitor, and bring back its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernel_smith.evaluation.sandbox.confine.report import Report
 @dataclass(frozen=True)
 class Outcome:
     report: Report
-    """Of the warden and of the confined process together."""
+    """Of the monitor and of the confined process together."""
     value: Any
     """What the function returned, as JSON has it; None if it did not return."""
     error: str | None
@@ -34,20 +34,20 @@ def run_confined(
     *,
     prepare: Callable[[], object] = lambda: None,
 ) -> Outcome:
-    """Run `function` under `policy`. `prepare` runs first, in the warden, unconfined."""
+    """Run `function` under `policy`. `prepare` runs first, in the monitor, unconfined."""
     receiver, sender = os.pipe()
-    warden = _fork()
-    if warden == 0:
+    monitor = _fork()
+    if monitor == 0:
         os.close(receiver)
-        _run_and_exit(lambda: _be_warden(function, policy, prepare, sender))
+        _run_and_exit(lambda: _be_monitor(function, policy, prepare, sender))
     os.close(sender)
     with open(receiver, encoding="utf-8") as channel:
         messages = [json.loads(line) for line in channel]
-    os.waitpid(warden, 0)
+    os.waitpid(monitor, 0)
     return _outcome(messages)
 
 
-def _be_warden(
+def _be_monitor(
     function: Callable[[], object],
     policy: Policy,
     prepare: Callable[[], object],
@@ -75,7 +75,7 @@ def _outcome(messages: list[dict[str, Any]]) -> Outcome:
     reports = [message["report"] for message in messages if "report" in message]
     merged = {name: value for message in messages for name, value in message.items()}
     if "exit_code" not in merged:
-        raise InternalError("the warden ended before the process that it guards")
+        raise InternalError("the monitor ended before the process that it guards")
     return Outcome(
         report=sum((Report(tuple(r["enforced"]), tuple(r["missing"])) for r in reports), Report()),
         value=merged.get("value"),

@@ -1,4 +1,4 @@
-"""The warden's eye on a confined process: memory and tasks, counted from outside.
+"""The monitor's eye on a confined process: memory and tasks, counted from outside.
 
 Counted is what the process tree holds, however it was obtained: private memory, also when swapped
 out or in huge pages, the page tables themselves, and shared memory beyond what was handed over.

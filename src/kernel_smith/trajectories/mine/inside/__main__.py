@@ -68,7 +68,7 @@ def main() -> None:
 def _answer(line: str, policy: Policy, seconds: int) -> dict[str, Any]:
     extract = Extract(**json.loads(line))
     try:
-        # The alarm ends the warden, and with it the child, whatever the child waits for.
+        # The alarm ends the monitor, and with it the child, whatever the child waits for.
         outcome = run_confined(
             lambda: _try(extract), policy, prepare=lambda: signal.alarm(seconds + 5)
         )

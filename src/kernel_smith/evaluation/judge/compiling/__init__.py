@@ -1,0 +1,1 @@
+"""Compiling what candidates bring, in a sandbox of its own."""

@@ -1,0 +1,1 @@
+"""What is computed on: the reference, its oracle, secret inputs, and whether they can judge."""

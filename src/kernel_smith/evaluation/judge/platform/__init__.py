@@ -1,0 +1,1 @@
+"""Where candidates run: memory, processes and locks of the CPU and of a GPU."""

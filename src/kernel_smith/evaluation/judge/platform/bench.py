@@ -1,0 +1,228 @@
+"""A task made ready: its reference, its secret sets, and the baseline processes that answer them.
+
+A bench outlives many candidates. Its baseline processes never see one: they are forked from the
+zygote, get the task's own source, and are driven like candidates.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
+from kernel_smith.evaluation.judge.inputs.pool import InputPool
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
+from kernel_smith.evaluation.judge.processes.child import Child
+from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
+from kernel_smith.evaluation.judge.timing.host_clock import capacity_for, cost_of_asking
+from kernel_smith.evaluation.judge.timing.twins import Twins
+from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
+
+_COMPILE_SECONDS = 600.0
+# max-autotune starts as many compilers as there are cores.
+_COMPILING = Limits(
+    load_seconds=_COMPILE_SECONDS,
+    call_seconds=_COMPILE_SECONDS,
+    memory_bytes=64 << 30,
+    processes=1024,
+)
+# Baselines that torch.compile makes, and in which mode.
+COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+
+
+@dataclass
+class Prepared:
+    """One workload of a bench."""
+
+    pool: InputPool
+    seconds: float  # the reference's time per call, roughly
+    round_trip: float  # of a batch without calls
+    described: dict[str, Any]  # what the reference's results look like
+    capacity: int  # the longest batch that shared memory is spent on
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(t.nbytes for t in self.pool.answer.tensors)
+
+
+class Bench:
+    device = "cpu"
+    arena_bytes = 48 << 20
+
+    def __init__(self, task: Task, processes: ProcessPool, place: CoreSet, seeds: int) -> None:
+        self.task = task
+        self.place = place
+        self.reference = Reference(task, self.device, self._pause)
+        self._processes = processes
+        # A reference may itself call kernels: a verified one that is to be improved upon.
+        self._compiler = SourceCompiler(
+            Candidate(source=task.source, name="task.py"),
+            ast.parse(task.source),
+            find_backend("cpp"),
+            processes,
+            place,
+            Limits(),
+        )
+        self._seeds = seeds
+        self._pools: dict[str, InputPool] = {}
+        self._prepared: dict[str, Prepared] = {}
+        self._baselines: dict[str, Participant] = {}
+        self._successor: Participant | None = None
+        self._has_timed = False
+        self.twins = Twins()
+        self.qualified: set[str] = set()
+        """Candidates that passed all gates, for others to be timed beside."""
+
+    def _pause(self) -> None:
+        """Before each use of the device by the reference."""
+
+    def pool(self, workload: Workload) -> InputPool:
+        if workload.name not in self._pools:
+            self._pools[workload.name] = InputPool(self.reference, workload, self._seeds)
+        return self._pools[workload.name]
+
+    def prepare(self, workload: Workload) -> Prepared:
+        """Draw the sets and learn from the reference's process how it behaves."""
+        if workload.name not in self._prepared:
+            pool = self.pool(workload)
+            inputs = [c.inputs for c in pool.checks if c.inputs.label == "author"]
+            participant = self._baseline("eager")
+            self._enter(participant, workload, len(inputs))
+            participant.bind(inputs)
+            participant.run()
+            participant.bind(inputs)
+            batch = participant.run()
+            if batch.first is None:
+                raise InternalError("the reference's process returned no result")
+            round_trip = self._round_trip(participant, inputs[0])
+            seconds = self._seconds_per_call(participant, batch, round_trip)
+            size = sum(t.nbytes for t in inputs[0].tensors) + sum(
+                t.nbytes for t in pool.answer.tensors
+            )
+            capacity = capacity_for(size, self.arena_bytes)
+            self._prepared[workload.name] = Prepared(
+                pool, seconds, round_trip, batch.first, capacity
+            )
+        return self._prepared[workload.name]
+
+    def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
+        return cost_of_asking(participant, any_set).usual
+
+    def _seconds_per_call(self, participant: Participant, batch: Batch, round_trip: float) -> float:
+        return max(batch.windows.run_wall - round_trip, 1e-7) / batch.calls
+
+    def baselines(self, workload: Workload, options: Options, capacity: int) -> list[Participant]:
+        """The processes that play against a candidate on one workload, entered and warm."""
+        prepared = self.prepare(workload)
+        self._has_timed = True
+        participants = []
+        for name in options.baselines:
+            participant = self._baseline(name)
+            self._enter(participant, workload, capacity)
+            if name in COMPILED:
+                participant.bind([prepared.pool.author.inputs])
+                participant.run()
+            participants.append(participant)
+        return participants
+
+    def renew_reference(self) -> None:
+        """Have the next candidate timed against a process as young as its own.
+
+        Where its memory lies, and so how fast it is, depends on all that a process did before: one
+        that had timed other candidates was a percent faster than a newcomer with the same code.
+        (The process of torch.compile stays, because what it compiled is worth more.)
+        """
+        if self._has_timed and "eager" in self._baselines:
+            self._end(self._baselines.pop("eager"))
+            self._successor = self._launch_baseline("eager")
+            self._has_timed = False
+
+    def enter(self, participant: Participant, workload: Workload, capacity: int) -> Prepared:
+        """Let a participant construct its module and share memory for `capacity` calls."""
+        prepared = self.prepare(workload)
+        self._enter(participant, workload, capacity)
+        return prepared
+
+    def _enter(self, participant: Participant, workload: Workload, capacity: int) -> None:
+        pool = self.pool(workload)
+        participant.enter(
+            self.reference,
+            workload,
+            [check.inputs for check in pool.checks],
+            pool.answer,
+            capacity,
+        )
+
+    def _baseline(self, name: Baseline) -> Participant:
+        """A living process for this baseline; a dead one is replaced."""
+        participant = self._baselines.get(name)
+        if participant is not None and not participant.child.alive():
+            self._end(participant)
+            participant = None
+        if participant is None:
+            participant = self._start_baseline(name)
+            self._baselines[name] = participant
+        return participant
+
+    def _start_baseline(self, name: Baseline) -> Participant:
+        participant = self._successor if name == "eager" else None
+        if participant is None:
+            participant = self._launch_baseline(name)
+        else:
+            self._successor = None
+        try:
+            participant.observe(self.place.timed)
+            self._load(participant, COMPILED.get(name))
+        except BaseException:
+            self._end(participant)
+            raise
+        return participant
+
+    def _load(self, participant: Participant, compiled: str | None) -> None:
+        threads = len(self.place.timed)
+        participant.load(self.task.source, "task.py", "Model", threads, compiled=compiled)
+
+    def _launch_baseline(self, name: Baseline) -> Participant:
+        """Returns at once; the process makes itself ready meanwhile."""
+        compiled = name in COMPILED
+        limits = (
+            _COMPILING if compiled else Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0)
+        )
+        # torch.compile runs a C++ compiler and keeps a cache, so its process is not confined.
+        child = self._processes.start(
+            self.place,
+            limits,
+            readable=(self._maker.armed,),
+            confined=not compiled,
+            trusted=True,
+            gpu=self.device == "cuda",
+            shared_bytes=4 * self.arena_bytes,
+        )
+        child.provide = self._maker.provide
+        return self._participant(name, child, limits)
+
+    @property
+    def _maker(self) -> Maker:
+        """Compiles what the reference asks for."""
+        return self._compiler
+
+    def _participant(self, name: str, child: Child, limits: Limits) -> Participant:
+        return Participant(name, child, limits)
+
+    def _end(self, participant: Participant) -> None:
+        participant.close()
+        self._processes.end(participant.child)
+
+    def redraw_one(self) -> bool:
+        return any(pool.redraw_one() for pool in self._pools.values())
+
+    def close(self) -> None:
+        successors = [self._successor] if self._successor else []
+        for participant in [*self._baselines.values(), *successors]:
+            self._end(participant)
+        self._baselines.clear()
+        self._compiler.close()

@@ -1,0 +1,123 @@
+"""The memory that a participant's process shares with the judge, and how results are read from it.
+
+Inputs are written by the judge into an arena that the process sees. Results lie wherever the
+process put them; the judge copies them into an arena of its own, out of the process's reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, permitted
+from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
+
+_HEADROOM = 1.35
+POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
+
+
+class SharedBuffers(Protocol):
+    inputs: Arena
+    outputs: Arena
+    fetches: bool
+    """Does the judge read results itself, or must the process copy them?"""
+
+    def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
+        """Have at least so much room. Making it takes milliseconds, so it is made to last."""
+
+    def understand(self, reported: Any, calls: int, usual: Sequence[tuple[int, ...]]) -> None:
+        """Take note of where the process says that its results are."""
+
+    def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
+        """Copy the results from there; what is not there leaves its slot as it was."""
+
+    def settle(self) -> None:
+        """Return when all that was written is there for the process to see."""
+
+    def leave(self) -> None:
+        """Give the memory back."""
+
+
+class HostBuffers:
+    """Shared memory of the CPU. Results are read from the process's own memory."""
+
+    def __init__(self) -> None:
+        self.inputs: Arena
+        self.outputs: Arena
+        self.fetches = False
+        self._made = False
+        self._places: list[list[ResultAddress]] = []
+        self._usual: Sequence[tuple[int, ...]] = ()
+
+    def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
+        child.ready()
+        if not self._made:
+            self.fetches = permitted(child.pid)
+        elif self.inputs.size >= input_bytes and self.outputs.size >= output_bytes:
+            return
+        self.leave()
+        make_outputs = Arena.private if self.fetches else Arena.create
+        self.inputs = Arena.create(int(_HEADROOM * input_bytes))
+        self.outputs = make_outputs(int(_HEADROOM * output_bytes))
+        self._made = True
+        shared = (self.inputs,) if self.fetches else (self.inputs, self.outputs)
+        sizes = [arena.size for arena in shared]
+        child.ask("map", seconds, fds=tuple(arena.fd for arena in shared), sizes=sizes)
+
+    def understand(self, reported: Any, calls: int, usual: Sequence[tuple[int, ...]]) -> None:
+        """Per call one address, or for each result an address and strides."""
+        self._usual = usual
+        try:
+            rows = [[(call, None)] if isinstance(call, int) else list(call) for call in reported]
+            places = [[(_address(address), stride) for address, stride in row] for row in rows]
+        except (TypeError, ValueError) as error:
+            raise ChildFailed("protocol", f"malformed places of results: {error}") from None
+        self._places = matching(places, calls, len(usual))
+
+    def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
+        pieces = []
+        for places, row in zip(self._places, slots, strict=False):
+            for (address, stride), slot, usual in zip(places, row, self._usual, strict=False):
+                if stride is None or stride == list(slot.stride):
+                    pieces.append(Piece(address, self.outputs.address(slot), slot.nbytes))
+                elif stride == list(usual):
+                    there = Slot(0, slot.shape, usual, slot.dtype)
+                    self._fetch_rearranged(child, address, there, slot)
+        fetch(child.pid, [piece for piece in pieces if piece.size])
+
+    def _fetch_rearranged(self, child: Child, address: int, there: Slot, here: Slot) -> None:
+        """A result that lies in memory in the reference's own order, which is not the usual one."""
+        raw = torch.full((there.nbytes,), POISON, dtype=torch.uint8)
+        if there.nbytes:
+            fetch(child.pid, [Piece(address, raw.data_ptr(), there.nbytes)])
+            strided = raw.view(resolve_dtype(there.dtype)).as_strided(there.shape, there.stride)
+            self.outputs.view(here).copy_(strided)
+
+    def settle(self) -> None:
+        """Nothing to wait for: memory is coherent."""
+
+    def leave(self) -> None:
+        if self._made:
+            self.inputs.close()
+            self.outputs.close()
+            self._made = False
+
+
+ResultAddress = tuple[int, list[int] | None]
+"""An address in the process, and strides unless they are the usual ones."""
+
+
+def matching(places: list[list[Any]], calls: int, outputs: int) -> list[list[Any]]:
+    """Too many or too few results of a call are nowhere."""
+    if len(places) != calls:
+        raise ChildFailed("protocol", "the number of results differs from the number of calls")
+    return [row if len(row) == outputs else [] for row in places]
+
+
+def _address(number: Any) -> int:
+    if not isinstance(number, int) or not 0 <= number < 1 << 63:
+        raise ValueError("not an address")
+    return number

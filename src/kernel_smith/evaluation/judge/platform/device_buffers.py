@@ -1,0 +1,130 @@
+"""The device memory that a participant's process shares with the judge.
+
+The process keeps its tensors in chunks of memory that it hands over once. The judge reads results
+from there by itself, and poisons them there before they are computed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from kernel_smith.evaluation.judge.platform.buffers import POISON, matching
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
+from kernel_smith.evaluation.sandbox.device_memory import DeviceArena, DeviceError, DeviceMemory
+
+_MOST_AT_ONCE = 8  # descriptors that one message carries
+_HEADROOM = 1.1
+
+
+class _Place(NamedTuple):
+    chunk: int
+    offset: int
+    stride: list[int]
+
+
+class DeviceBuffers:
+    fetches = True
+
+    def __init__(self) -> None:
+        self.inputs: Arena
+        self.outputs: Arena
+        self._made = False
+        self._chunks: list[DeviceMemory] = []
+        self._places: list[list[_Place]] = []
+        self._usual: Sequence[tuple[int, ...]] = ()
+        self._raw: list[torch.Tensor] = []
+        self._sources: list[torch.Tensor] = []
+        self._targets: list[torch.Tensor] = []
+
+    def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
+        if self._made:
+            if self.inputs.size >= input_bytes and self.outputs.size >= output_bytes:
+                return
+            self._drop_arenas()
+        self.inputs = DeviceArena.create(int(_HEADROOM * input_bytes))
+        self.outputs = Arena.private(int(_HEADROOM * output_bytes), device="cuda")
+        self._made = True
+        child.ask("map", seconds, fds=(self.inputs.fd,), sizes=[self.inputs.size])
+
+    def understand(self, reported: Any, calls: int, usual: Sequence[tuple[int, ...]]) -> None:
+        self._usual = usual
+        try:
+            places = [[_place(*result) for result in call] for call in reported]
+        except (TypeError, ValueError) as error:
+            raise ChildFailed("protocol", f"malformed places of results: {error}") from None
+        self._places = matching(places, calls, len(usual))
+
+    def meet_chunks(self, child: Child, seconds: float) -> None:
+        """Open the chunks that results lie in and that are not known yet."""
+        named = [place.chunk for row in self._places for place in row]
+        while max(named, default=-1) >= len(self._chunks):
+            answer, fds = child.ask_for_descriptors("chunks", seconds, most=_MOST_AT_ONCE)
+            try:
+                sizes = [int(size) for size in answer["sizes"]]
+                if not sizes:
+                    raise ValueError("results lie in memory that was not handed over")
+                for size in sizes:
+                    self._chunks.append(DeviceMemory.open(fds.pop(0), size))
+            except (KeyError, TypeError, ValueError, IndexError, DeviceError) as error:
+                raise ChildFailed("protocol", f"malformed memory of results: {error}") from None
+
+    def find_results(self, slots: Sequence[Sequence[Slot]]) -> None:
+        """Look up the results, and the memory of the judge's that they belong into."""
+        self._targets, self._sources, self._raw = [], [], []
+        for places, row in zip(self._places, slots, strict=False):
+            for place, slot, usual in zip(places, row, self._usual, strict=False):
+                dtype = resolve_dtype(slot.dtype)
+                aligned = place.offset % dtype.itemsize == 0
+                if slot.nbytes == 0 or not aligned or not self._holds(place, slot.nbytes):
+                    continue
+                content = self._chunks[place.chunk].content
+                raw = content[place.offset : place.offset + slot.nbytes]
+                self._raw.append(raw)
+                if place.stride in (list(slot.stride), list(usual)):
+                    typed = raw.view(dtype)
+                    self._sources.append(typed.as_strided(slot.shape, place.stride))
+                    self._targets.append(self.outputs.view(slot))
+
+    def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
+        if self._targets:
+            torch._foreach_copy_(self._targets, self._sources)
+        self.settle()
+
+    def poison_results(self) -> None:
+        """Where results lie now, so that they must be computed to be there again."""
+        if self._raw:
+            largest = max(raw.numel() for raw in self._raw)
+            poison = self._raw[0].new_full((largest,), POISON)
+            torch._foreach_copy_(self._raw, [poison[: raw.numel()] for raw in self._raw])
+
+    def _holds(self, place: _Place, size: int) -> bool:
+        known = 0 <= place.chunk < len(self._chunks)
+        return known and place.offset + size <= self._chunks[place.chunk].size
+
+    def settle(self) -> None:
+        torch.cuda.synchronize()
+
+    def leave(self) -> None:
+        self._drop_arenas()
+        for chunk in self._chunks:
+            chunk.close()
+        self._chunks.clear()
+
+    def _drop_arenas(self) -> None:
+        self._raw, self._sources, self._targets = [], [], []
+        if self._made:
+            self.inputs.close()
+            self.outputs.close()
+            self._made = False
+
+
+def _place(chunk: Any, offset: Any, stride: Any) -> _Place:
+    if not isinstance(chunk, int) or not isinstance(offset, int) or offset < 0:
+        raise ValueError("not a place")
+    if chunk >= 1 << 16:
+        raise ValueError("no such place")
+    return _Place(chunk, offset, [int(step) for step in stride])

@@ -1,0 +1,184 @@
+"""A participant whose calls run on a GPU: plainly, or as the replay of a captured graph."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.buffers import POISON
+from kernel_smith.evaluation.judge.platform.device_buffers import DeviceBuffers
+from kernel_smith.evaluation.judge.platform.participant import Batch, Participant, Watcher, Windows
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.sandbox.doorbell import Doorbell
+from kernel_smith.records import Limits
+
+_NO_WINDOWS = Windows(0.0, 0.0, 0.0, 0.0)
+_CONTEXT_SECONDS = 60.0
+_PROFILER_SECONDS = 60.0
+_LONGEST_AWAKE = 0.02
+_PATIENCE_PER_CALL = 0.05  # the first one compiles; those that follow are short
+
+
+class DeviceParticipant(Participant):
+    def __init__(self, name: str, child: Child, limits: Limits) -> None:
+        self._device_room = DeviceBuffers()
+        super().__init__(name, child, limits, self._device_room)
+        self._captured: Batch | None = None
+        self._bell = Doorbell.create()
+        self._probe = torch.zeros(1, device="cuda")
+        self.switching_seconds = 0.0
+        self._asked = False
+        self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
+
+    def observe(self, cores: Collection[int]) -> None:
+        """Samples of the processor would say nothing about kernels on a GPU."""
+        with device_state.turns().stepping_out():
+            self.child.ready()
+
+    @property
+    def is_unused(self) -> bool:
+        """Is there a process that nothing has been asked of yet?"""
+        return not self._asked and not self.ended
+
+    def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
+        self._asked = True
+        with device_state.turns().stepping_out():
+            answer = self.child.ask("device", _CONTEXT_SECONDS, fds=(self._bell.fd,))
+        missing = answer.get("missing")
+        if missing:
+            raise Interrupted(f"a child process got no device: {missing}")
+        with device_state.turns().lingering():
+            super().load(source, name, entry, threads, **manner)
+
+    def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
+        device_state.turns().pause()
+        self._captured = None
+        super().bind(sets, check_signature)
+
+    def rewrite(self, sets: Sequence[InputSet]) -> None:
+        self._bound = list(sets)
+        room = self._device_room
+        if self._captured is not None:
+            room.poison_results()
+        else:
+            self._views = [room.inputs.view(slot) for slots in self._input_slots for slot in slots]
+        room.outputs.raw(0, room.outputs.size).fill_(POISON)
+        if self._views:
+            torch._foreach_copy_(self._views, [t for inputs in sets for t in inputs.tensors])
+        room.settle()
+
+    def capture(self) -> str | None:
+        """Have the bound calls captured as one graph; if the process refuses, its reason."""
+        count = len(self._bound)
+        answer = self.child.ask("capture", self.limits.call_seconds * count)
+        if "refused" in answer:
+            return str(answer["refused"])
+        self._learn_places(answer.get("at"), count)
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
+        self._captured = self._described(gathered, count, _NO_WINDOWS)
+        return None
+
+    def device_seconds(self) -> float:
+        """Seconds per call of the last batch, by the process's own events on the device."""
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
+        return self._described(gathered, len(self._bound), _NO_WINDOWS).inner_seconds
+
+    def replay(self) -> Batch:
+        """Time one replay of the captured calls, and fetch the outputs."""
+        assert self._captured is not None
+        wall, cpu, _ = self._go("replay", len(self._bound))
+        idle, self._idle_cpu = self._idle_cpu, 0.0
+        seen = self._captured
+        windows = Windows(run_wall=wall, run_cpu=cpu, service_cpu=0.0, idle_cpu=idle)
+        return Batch(seen.calls, windows, seen.first, seen.odd, 0.0)
+
+    def run_nothing(self) -> float:
+        """Wall seconds of asking for a graph with next to nothing in it."""
+        return self._go("nothing", 0)[0]
+
+    def profile(self) -> list[dict[str, Any]]:
+        """The kernels that the bound calls launch, in the process's own words."""
+        with device_state.turns().stepping_out():
+            self.child.ask("profiler", _PROFILER_SECONDS)
+        answer = self.child.ask("profile", self.limits.load_seconds + self.limits.call_seconds)
+        found = answer.get("kernels")
+        if not isinstance(found, list):
+            raise ChildFailed("protocol", "malformed list of kernels")
+        return found
+
+    def close(self) -> None:
+        super().close()
+        self._bell.close()
+
+    def copied_outputs(self) -> list[torch.Tensor]:
+        """One call's results as a kernel finds them that follows on the current stream."""
+        self._read_results(self._go("copied", 1)[2], 1)
+        return self.outputs(0)
+
+    def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
+        wall, cpu, answer = self._go("plain", count)
+        if count:
+            self._read_results(answer, count)
+        return wall, cpu
+
+    def _read_results(self, answer: dict[str, Any], count: int) -> None:
+        self._learn_places(answer.get("at"), count)
+        with self.child.stopped():
+            self.fetch()
+
+    def _go(self, how: str, count: int) -> tuple[float, float, dict[str, Any]]:
+        nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")
+        timeout = self.limits.call_seconds * (1 + _PATIENCE_PER_CALL * count)
+        before_cpu = self._note_idle()
+        self._hand_device_over(how, count, nonce, mark)
+        before = time.perf_counter()
+        self._bell.ring(mark)
+        finished = self._bell.await_finish(mark, _LONGEST_AWAKE)
+        wall = time.perf_counter() - before
+        if not finished:  # a long batch, or an exception
+            with device_state.turns().lingering():
+                answer = self.child.answer("go", timeout)
+                wall = time.perf_counter() - before
+        with self.child.stopped():
+            self._last_cpu = self.child.cpu_seconds()
+            self._take_device_back()
+            if how == "replay":
+                self.fetch()
+        if finished:
+            answer = self.child.answer("go", timeout)
+        if answer.get("done") != nonce:
+            self.child.kill()
+            raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
+        self.calling_seconds += wall
+        return wall, self._last_cpu - before_cpu, answer
+
+    def _hand_device_over(self, how: str, count: int, nonce: str, mark: int) -> None:
+        """Have the device switched to the process, which takes a time that says nothing about it.
+
+        It is noted all the same: a process could begin with its work then.
+        """
+        before = time.perf_counter()
+        self.child.post("go", calls=count, nonce=nonce, mark=mark, places=True, how=how)
+        ready = self.child.answer("go", self.limits.load_seconds)
+        self.switching_seconds = time.perf_counter() - before
+        if ready.get("ready") != mark:
+            self.child.kill()
+            raise ChildFailed("protocol", "no device was taken over", self.child.read_log())
+
+    def _take_device_back(self) -> None:
+        """The same at the end: it takes longer if the process's work still goes on."""
+        before = time.perf_counter()
+        self._probe.zero_()
+        torch.cuda.synchronize()
+        self.switching_seconds += time.perf_counter() - before
+
+    def _learn_places(self, reported: Any, count: int) -> None:
+        self.room.understand(reported, count, self._strides)
+        self._device_room.meet_chunks(self.child, self.limits.load_seconds)
+        self._device_room.find_results(self._output_slots)

@@ -1,0 +1,83 @@
+"""Is there a GPU that evaluations can run on, and has it room left?"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+
+import torch
+
+from kernel_smith.evaluation.judge.platform.device_lock import DeviceLock, Need
+from kernel_smith.evaluation.judge.platform.quiet import Quiet
+
+_CROWDED = 0.5  # of the device's memory, if less is free
+_TIGHT = 0.15  # the same: to give memory back and take it again at every step costs time
+_ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
+_OCCUPIED_CYCLES = 500_000_000
+_SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
+
+
+@functools.cache
+def is_usable() -> bool:
+    return torch.cuda.is_available()
+
+
+@functools.cache
+def quiet() -> Quiet:
+    """The first use of the device: what the judge computes there is to be exact."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return Quiet()
+
+
+def is_crowded() -> bool:
+    """Is so much taken, by tasks that are kept ready here or elsewhere, that the next one may not
+    fit?"""
+    return is_usable() and _share_free() < _CROWDED
+
+
+def arena_bytes() -> int:
+    """How much memory the inputs and results of one batch may take."""
+    free, _ = torch.cuda.mem_get_info()
+    return min(_LARGEST_ARENA, max(_SMALLEST_ARENA, int(_ARENA_SHARE * free)))
+
+
+@functools.cache
+def turns() -> DeviceLock:
+    return DeviceLock()
+
+
+@contextlib.contextmanager
+def occupied() -> Iterator[None]:
+    """While the device is busy with work of this process for a quarter of a second. Another process
+    gets slices of milliseconds in between, so what it launches within one waits, and then starts
+    together, unless one follows the other."""
+    torch.cuda.synchronize()
+    torch.cuda._sleep(_OCCUPIED_CYCLES)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        torch.cuda.synchronize()
+
+
+@functools.cache
+def need_of_memory() -> Need:
+    return Need()
+
+
+def make_room() -> None:
+    """For others, if there is little: what a step has freed, the next one need not have."""
+    if is_usable() and _share_free() < _TIGHT:
+        torch.cuda.empty_cache()
+
+
+def _share_free() -> float:
+    free, total = torch.cuda.mem_get_info()
+    return free / total
+
+
+def give_memory_back() -> None:
+    """What was freed is kept for the next use, unless somebody says that it is not needed."""
+    if is_usable():
+        torch.cuda.empty_cache()

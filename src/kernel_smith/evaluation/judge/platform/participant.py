@@ -1,0 +1,339 @@
+"""A process that takes part in a measurement: the candidate, or a baseline.
+
+Both are driven through exactly the same requests. The participant owns the arenas it shares with
+its process; the judge writes inputs before a batch and reads outputs after it.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import pickle
+import random
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from kernel_smith.evaluation.judge.evidence.perf_events import Sampler, SamplerUnavailable
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
+from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
+from kernel_smith.records import Limits, Workload
+
+_system_random = random.SystemRandom()
+
+_SAMPLES_PER_SECOND = 8000
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Wall and processor seconds of one batch, as the judge and the operating system saw them."""
+
+    run_wall: float
+    run_cpu: float
+    service_cpu: float  # looking up arguments and copying results: the same for everyone
+    idle_cpu: float  # while nobody asked for anything
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch of calls left behind."""
+
+    calls: int
+    windows: Windows
+    first: dict[str, Any] | None
+    odd: list[Any]
+    inner_seconds: float
+
+
+class Watcher(Protocol):
+    """Something to switch on while the calls of a batch run."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Participant:
+    def __init__(
+        self, name: str, child: Child, limits: Limits, room: SharedBuffers | None = None
+    ) -> None:
+        self.name = name
+        self.child = child
+        self.limits = limits
+        self.room: SharedBuffers = room or HostBuffers()
+        self._workload: Workload | None = None
+        self._input_slots: list[list[Slot]] = []
+        self._output_slots: list[list[Slot]] = []
+        self._parameter_slots: dict[str, Slot] = {}
+        self._parameters: dict[str, torch.Tensor] = {}
+        self._bound: list[InputSet] = []
+        self._of_unknown_speed = True
+        self._strides: list[tuple[int, ...]] = []
+        self._last_cpu = 0.0
+        self._idle_cpu = 0.0
+        self._bind_cpu = 0.0
+        self.redrawn = 0
+        self.ended = False
+        self.sampler: Sampler | None = None
+        self.not_sampled: str | None = None
+        self.calling_seconds = 0.0
+
+    def observe(self, cores: Collection[int]) -> None:
+        """Attach a sampler that stays switched off until somebody wants to know.
+
+        Before the first thread starts, or every thread would need one event per core. And to
+        baselines as well, though nobody samples them: the system takes a few microseconds longer to
+        switch to an observed process, which would be charged to the candidate alone.
+        """
+        self.child.ready()
+        try:
+            self.sampler = Sampler(self.child.pid, cores, _SAMPLES_PER_SECOND)
+        except SamplerUnavailable as error:
+            self.not_sampled = str(error)
+
+    @property
+    def fetches(self) -> bool:
+        return self.room.fetches
+
+    def load(self, source: str, name: str, entry: str, threads: int, **manner: Any) -> None:
+        """Have the program imported. `manner` says what the process is to do differently:
+        `compiled` (torch.compile's mode), `interpreted`, `disarmed`, `tf32`, `confined`."""
+        self.child.ask(
+            "load",
+            self.limits.load_seconds,
+            source=source,
+            name=name,
+            entry=entry,
+            threads=threads,
+            **manner,
+        )
+
+    def enter(
+        self,
+        reference: Reference,
+        workload: Workload,
+        like: Sequence[InputSet],
+        answer: Result,
+        capacity: int,
+    ) -> None:
+        """Lay out arenas for `capacity` calls and construct the module for this workload.
+
+        `like` holds an example of every layout of inputs that can occur, and each slot is large
+        enough for all of them; `answer` is what a call returns.
+        """
+        self._workload = workload
+        layout, out_layout = Layout(), Layout()
+        parameters = dict(reference.model(workload).named_parameters())
+        self._parameters = {name: p.detach() for name, p in parameters.items()}
+        self._parameter_slots = {
+            name: layout.place(p.shape, contiguous_stride(p.shape), p.dtype)
+            for name, p in self._parameters.items()
+        }
+        largest = _largest_of_each([s.tensors for s in like])
+        self._bases = [[layout.like(t).offset for t in largest] for _ in range(capacity)]
+        by_output = [
+            [
+                out_layout.place(t.shape, contiguous_stride(t.shape), t.dtype)
+                for _ in range(capacity)
+            ]
+            for t in answer.tensors
+        ]
+        self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
+        self._strides = [t.stride() for t in answer.tensors]
+        self.room.make(self.child, layout.size, out_layout.size, self.limits.load_seconds)
+        for name, slot in self._parameter_slots.items():
+            self.room.inputs.view(slot).copy_(self._parameters[name])
+        self.room.settle()
+        constructed = self.child.ask(
+            "construct",
+            self.limits.load_seconds,
+            key=workload.name,
+            seed=reference.parameter_seed,
+            arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
+            parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
+        )
+        self.redrawn = _count(constructed.get("redrawn", 0))
+
+    def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
+        """Let the process look up its arguments, and only then write the inputs in place."""
+        assert self._workload is not None
+        self._of_unknown_speed = check_signature
+        calls = []
+        self._input_slots = []
+        # In random places, or a call could foresee where the inputs of the next ones lie.
+        bases = _system_random.sample(self._bases, len(sets))
+        for base, inputs in zip(bases, sets, strict=True):
+            slots = _slots_at(base, inputs.tensors)
+            self._input_slots.append(slots)
+            calls.append([inputs.template, [slot.to_json() for slot in slots]])
+        before_cpu = self._note_idle()
+        self.child.ask(
+            "bind",
+            self.limits.load_seconds,
+            key=self._workload.name,
+            calls=calls,
+            check=check_signature,
+        )
+        self._last_cpu = self.child.cpu_seconds()
+        self._bind_cpu = self._last_cpu - before_cpu
+        self.rewrite(sets)
+
+    def rewrite(self, sets: Sequence[InputSet]) -> None:
+        """Put inputs where the process has looked up its arguments, and poison the outputs."""
+        self._bound = list(sets)
+        for row in self._output_slots[: len(sets)]:
+            for slot in row:
+                self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
+        for slots, inputs in zip(self._input_slots, sets, strict=True):
+            for slot, tensor in zip(slots, inputs.tensors, strict=True):
+                self.room.inputs.view(slot).copy_(tensor)
+        self.room.settle()
+
+    def _note_idle(self) -> float:
+        """Add up what the process used since the last answer: nothing, if it is honest."""
+        now = self.child.cpu_seconds()
+        if self._last_cpu:
+            self._idle_cpu += now - self._last_cpu
+        return now
+
+    @property
+    def capacity(self) -> int:
+        return len(self._output_slots)
+
+    def run(self, calls: int | None = None, watch: Watcher | None = None) -> Batch:
+        """Time one batch of calls from outside, fetch the outputs, and have them described."""
+        count = len(self._bound) if calls is None else calls
+        run_wall, run_cpu = self._time(count, watch)
+        asked = [] if self.fetches else self._output_slots[:count]
+        slots = [[slot.to_json() for slot in row] for row in asked]
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
+        collected_cpu = self.child.cpu_seconds()
+        windows = Windows(
+            run_wall=run_wall,
+            run_cpu=run_cpu,
+            service_cpu=collected_cpu - self._last_cpu + self._bind_cpu,
+            idle_cpu=self._idle_cpu,
+        )
+        self._last_cpu, self._idle_cpu = collected_cpu, 0.0
+        return self._described(gathered, count, windows)
+
+    def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
+        """Wall and processor seconds of the calls; the results are fetched before it goes on."""
+        nonce = os.urandom(8).hex()
+        # Once its speed is known, batches are planned to be far shorter than one call may take.
+        timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
+        if watch is not None:
+            watch.start()
+        before_cpu = self._note_idle()
+        before = time.perf_counter()
+        self.child.post("go", calls=count, nonce=nonce, places=self.fetches)
+        answer = self.child.answer("go", timeout)
+        finished = time.perf_counter()
+        with self.child.stopped():
+            finished_cpu = self.child.cpu_seconds()
+            if watch is not None:
+                watch.stop()
+            if answer.get("done") != nonce:
+                self.child.kill()
+                message = "the answer to another request"
+                raise ChildFailed("protocol", message, self.child.read_log())
+            if self.fetches:
+                self.room.understand(answer.get("at"), count, self._strides)
+                self.fetch()
+        self._last_cpu = finished_cpu
+        self.calling_seconds += finished - before
+        return finished - before, finished_cpu - before_cpu
+
+    @staticmethod
+    def _described(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
+        """Read the process's own account of a batch; a malformed one is a protocol violation."""
+        try:
+            first, odd = gathered["first"], list(gathered["odd"])
+            inner = float(gathered["inner"])
+            if not math.isfinite(inner):
+                raise ValueError(f"{inner} seconds per call")
+            complete = int(gathered["count"]) == count
+            if odd:
+                _, _ = odd
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ChildFailed("protocol", f"malformed report of a batch: {error}") from None
+        if not complete:
+            raise ChildFailed("protocol", "the number of results differs from the number of calls")
+        return Batch(count, windows, first, odd, inner)
+
+    def fetch(self) -> None:
+        """Read the results of the last batch as they are now."""
+        self.room.fetch(self.child, self._output_slots)
+
+    def outputs(self, call: int) -> list[torch.Tensor]:
+        """What the process left in the output arena for one call."""
+        return [self.room.outputs.view(slot) for slot in self._output_slots[call]]
+
+    def output_rows(self, calls: int) -> list[torch.Tensor]:
+        """The same for many calls at once: per output a matrix with one row per call."""
+        first = self._output_slots[0]
+        steps = (
+            [b.offset - a.offset for a, b in zip(first, self._output_slots[1], strict=True)]
+            if calls > 1
+            else [0] * len(first)
+        )
+        return [
+            self.room.outputs.rows(slot, calls, step)
+            for slot, step in zip(first, steps, strict=True)
+        ]
+
+    def inputs_unchanged(self, call: int) -> bool:
+        pairs = zip(self._input_slots[call], self._bound[call].tensors, strict=True)
+        return all(_same_bits(self.room.inputs.view(slot), tensor) for slot, tensor in pairs)
+
+    def parameters_unchanged(self) -> bool:
+        return all(
+            _same_bits(self.room.inputs.view(slot), self._parameters[name])
+            for name, slot in self._parameter_slots.items()
+        )
+
+    def close(self) -> None:
+        """The process is no longer needed."""
+        self.ended = True
+        self.room.leave()
+        if self.sampler is not None:
+            self.sampler.close()
+
+
+def _count(number: Any) -> int:
+    """A number that the process sent."""
+    if not isinstance(number, int):
+        raise ChildFailed("protocol", f"expected a number, got {type(number).__name__}")
+    return number
+
+
+def _largest_of_each(examples: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
+    """Per argument the example that needs most room."""
+    return [
+        max(variants, key=lambda t: Slot(0, t.shape, t.stride(), _name(t)).nbytes)
+        for variants in zip(*examples, strict=True)
+    ]
+
+
+def _slots_at(bases: Sequence[int], tensors: Sequence[torch.Tensor]) -> list[Slot]:
+    return [
+        Slot(base, tuple(t.shape), tuple(t.stride()), _name(t))
+        for base, t in zip(bases, tensors, strict=True)
+    ]
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if torch.equal(left, right):
+        return True
+    # NaN differs from itself; only then are the bytes worth comparing.
+    a, b = left.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
+    return torch.equal(a, b)

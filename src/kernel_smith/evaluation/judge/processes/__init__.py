@@ -1,0 +1,1 @@
+"""The processes below the judge: starting, driving, reading and ending them."""

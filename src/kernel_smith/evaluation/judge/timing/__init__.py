@@ -1,0 +1,1 @@
+"""How fast a candidate is: the clocks, their statistics, and the rules against hidden work."""

@@ -1,0 +1,234 @@
+"""The clock on a GPU: wall time of replayed graphs, taken in the judge.
+
+A batch is one replay of a graph that holds a call per input set. Before each replay the judge
+rewrites all inputs, poisons all results and empties the cache, so every call is cold, none can be
+skipped, and every one is checked. What is subtracted is the cost of asking for next to nothing, in
+the reference's process.
+
+Plain calls are timed beside: they show what launching costs. Where a candidate cannot be captured
+they are all there is, for the candidate and for its baseline.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
+from kernel_smith.evaluation.judge.platform.participant import Batch
+from kernel_smith.evaluation.judge.platform.quiet import Quiet
+from kernel_smith.evaluation.judge.timing.host_clock import (
+    Asking,
+    Measurement,
+    Pace,
+    Samples,
+    batch_length,
+    enough,
+)
+from kernel_smith.evaluation.judge.timing.rival import blame
+from kernel_smith.records import Sampling, Workload
+
+if TYPE_CHECKING:
+    from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench
+
+Way = Literal["replay", "plain"]
+
+_PACE = Pace(wanted=3e-3, shortest=2e-3)
+_MOST_CALLS = 200  # to capture more takes longer than it is worth
+_CALLS_TO_LEARN_FROM = 8
+_MOST_PLAIN_CALLS = 24
+_FEWEST_PLAIN_CALLS = 2
+_PLAIN_SECONDS = 5e-3  # per batch
+_PLAIN = Sampling(min_rounds=2, max_rounds=4, max_seconds=0.25)  # fewer where calls are long
+_WARM_UP_ROUNDS = {"replay": 2, "plain": 1}  # a first plain round has been taken by then
+_EMPTY_BATCHES = 7
+_HIDDEN_CHECKS = 0.2  # per round
+_SIGMAS = 3.0
+_RIVAL_REFUSES = "the one beside it cannot be captured"
+
+_system_random = random.SystemRandom()
+
+
+class Verifier(Protocol):
+    """Checks the candidate's results of a batch, and may slip a variant of the inputs into one."""
+
+    def __call__(self, sets: list[InputSet], batch: Batch) -> None: ...
+    def take_hidden_check(self, like: InputSet) -> InputSet | None: ...
+
+
+@dataclass
+class Contest:
+    """A candidate beside eager PyTorch, on one workload."""
+
+    bench: DeviceBench
+    workload: Workload
+    candidate: DeviceParticipant
+    sets: Iterator[InputSet]
+    verify: Verifier
+    rival: DeviceParticipant | None = None
+    length: int = 0
+    busy: list[bool] = field(default_factory=list)
+    switching: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def everyone(self) -> list[DeviceParticipant]:
+        rivals = [] if self.rival is None else [self.rival]
+        return [self.candidate, self.bench.eager(), *rivals]
+
+    def prepare(self) -> str | None:
+        """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
+        for participant in self.everyone:
+            participant.child.move_to(self.bench.place.timed)
+        prepared = self.bench.prepare(self.workload)
+        capacity = min(prepared.capacity, _MOST_CALLS)
+        self._enter(batch_length(prepared.seconds, prepared.seconds, capacity, _PACE))
+        refusal = self._capture([self.candidate], min(self.length, _CALLS_TO_LEARN_FROM))
+        if refusal is not None:
+            return refusal
+        self.candidate.replay()
+        seconds = max(self.candidate.device_seconds(), 1e-7)
+        length = batch_length(prepared.seconds, seconds, capacity, _PACE)
+        if length > self.length:
+            self._enter(length)
+        self.length = length
+        return self._capture(self.everyone, length)
+
+    def _enter(self, length: int) -> None:
+        self.length = length
+        for participant in self.everyone:
+            with blame(participant):
+                self.bench.enter(participant, self.workload, length)
+
+    def _capture(self, participants: Sequence[DeviceParticipant], length: int) -> str | None:
+        chosen = list(islice(self.sets, length))
+        refusals = []
+        for participant in participants:
+            with blame(participant):
+                participant.bind(chosen)
+                refusal = participant.capture()
+            if refusal is not None:
+                # Nothing that a rival's says is held against the candidate.
+                refusals.append(_RIVAL_REFUSES if participant is self.rival else refusal)
+        return next(iter(refusals), None)
+
+    def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
+        """Everyone once, in random order, on the same sets; the candidate's results are checked."""
+        chosen = list(islice(self.sets, min(self.length, most or self.length)))
+        if _system_random.random() < _HIDDEN_CHECKS:
+            self._hide_check(chosen)
+        batches = {}
+        for participant in _system_random.sample(self.everyone, len(self.everyone)):
+            with blame(participant):
+                batches[participant.name] = self._run(participant, way, chosen)
+            self.switching.setdefault(participant.name, []).append(participant.switching_seconds)
+        self.verify(chosen, batches[self.candidate.name])
+        return batches
+
+    def _run(self, participant: DeviceParticipant, way: Way, chosen: list[InputSet]) -> Batch:
+        place = participant.rewrite if way == "replay" else participant.bind
+        place(chosen)
+        self.busy.append(self.bench.quiet.is_busy())
+        self.bench.quiet.make_cold()
+        return participant.replay() if way == "replay" else participant.run()
+
+    def _hide_check(self, chosen: list[InputSet]) -> None:
+        """Put a variant among the sets: what survived the checks must survive them when timed."""
+        variant = self.verify.take_hidden_check(chosen[0])
+        if variant is not None:
+            chosen[_system_random.randrange(len(chosen))] = variant
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A contest's result: replays, or plain calls if replays were refused; and plain calls beside
+    the replays."""
+
+    measurement: Measurement
+    plain: Measurement | None
+    refusal: str | None
+
+
+def time_both_ways(contest: Contest, sampling: Sampling) -> Timed:
+    refusal = contest.prepare()
+    if refusal is not None:
+        most = _plain_calls(contest, contest.length)
+        return Timed(measure(contest, sampling, "plain", most), None, refusal)
+    measurement = measure(contest, sampling, "replay")
+    most = _plain_calls(contest, _MOST_PLAIN_CALLS)
+    return Timed(measurement, measure(contest, _PLAIN, "plain", most), None)
+
+
+def _plain_calls(contest: Contest, most: int) -> int:
+    """Per batch: a reference may launch thousands of kernels in a call."""
+    batches = contest.round("plain", _FEWEST_PLAIN_CALLS)
+    slowest = max(batch.windows.run_wall / batch.calls for batch in batches.values())
+    return max(_FEWEST_PLAIN_CALLS, min(most, int(_PLAIN_SECONDS / slowest)))
+
+
+def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = None) -> Measurement:
+    """Alternate until the interval is tight."""
+    candidate, eager = contest.candidate, contest.bench.eager()
+    samples = {participant.name: Samples() for participant in contest.everyone}
+    asking = cost_of_asking(eager, contest.bench.quiet)
+    deadline = time.monotonic() + sampling.max_seconds
+    measurement = Measurement(samples, 0, 0)
+    warm_up = _WARM_UP_ROUNDS[way]
+    for turn in range(warm_up + sampling.max_rounds):
+        batches = contest.round(way, most)
+        if turn < warm_up:
+            continue
+        for name, batch in batches.items():
+            samples[name].add(batch, asking.usual)
+        calls = measurement.calls + batches[candidate.name].calls
+        rounds = measurement.rounds + 1
+        measurement = Measurement(samples, rounds, calls, asking.spread * rounds / calls)
+        others = [participant for participant in contest.everyone if participant is not candidate]
+        if enough(measurement, candidate, others, sampling, deadline):
+            break
+    if way == "replay":  # a second opinion
+        samples[candidate.name].inner = [candidate.device_seconds()]
+    for participant in contest.everyone:
+        if participant is not eager:
+            _charge_hidden_work(contest.switching, participant.name, eager.name, samples)
+    return measurement
+
+
+def cost_of_asking(participant: DeviceParticipant, quiet: Quiet) -> Asking:
+    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device."""
+    walls = []
+    for _ in range(_EMPTY_BATCHES):
+        quiet.make_cold()
+        walls.append(participant.run_nothing())
+    return Asking.of(walls)
+
+
+def _charge_hidden_work(
+    switching: dict[str, list[float]], name: str, reference: str, samples: dict[str, Samples]
+) -> None:
+    """A process takes over the device before a batch, when the inputs are there already, and the
+    judge takes it back afterwards.
+
+    Where that takes longer than with the reference's process, beyond what chance explains, the
+    candidate is charged the difference: there is nothing to be gained by an early start, or by
+    calling the work finished before it is.
+    """
+    own, usual, mine = switching[name], switching[reference], samples[name]
+    excess = statistics.median(own) - statistics.median(usual)
+    chance = math.sqrt((_spread(own) ** 2 + _spread(usual) ** 2) / len(own))
+    charged = excess - _SIGMAS * chance
+    if charged > 0:
+        calls = mine.calls / len(mine.seconds)
+        mine.seconds = [seconds + charged / calls for seconds in mine.seconds]
+
+
+def _spread(seconds: Sequence[float]) -> float:
+    """The standard deviation, by the quartiles: a few delays do not matter."""
+    low, _, high = statistics.quantiles(seconds, n=4)
+    return (high - low) / 1.35

@@ -1,0 +1,203 @@
+"""The clock: wall time of batches, taken in the judge, for candidate and baselines in turn.
+
+A batch of k calls works on k input sets that its process has never seen, so no call can be
+skipped. The time per call is the slope between an empty batch and a full one: the round trip of an
+empty batch is measured in the reference's process, whose word can be trusted, and subtracted for
+everyone. (Were it taken from the candidate's own short batches, a candidate could slow those down
+on purpose.)
+
+Participants alternate in random order on the same cores. Each round gives one ratio per baseline;
+sampling stops when their interval is tight enough, or the budget is spent.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.participant import Batch, Participant, Windows
+from kernel_smith.evaluation.judge.timing.rival import RIVAL, blame
+from kernel_smith.evaluation.judge.timing.statistics import LogRatio, estimate, usual_sum
+from kernel_smith.records import Sampling
+
+_MOST_CALLS = 512
+_EMPTY_BATCHES = 9
+_ROUNDS_BETWEEN_LOOKS = 5
+_SHARE_OF_DIFFERENCE = 0.02
+_WARM_UP_ROUNDS = 2
+_USUAL_SERVICE = 1.05
+_HIDDEN_CHECKS = 0.1  # per round
+
+_system_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long batches are to be, in seconds."""
+
+    wanted: float = 2e-3
+    shortest: float = 5e-4
+    longest: float = 0.1
+
+
+_USUAL_PACE = Pace()
+
+
+@dataclass
+class Samples:
+    """What one participant showed in the rounds of one workload."""
+
+    seconds: list[float] = field(default_factory=list)
+    windows: list[Windows] = field(default_factory=list)
+    inner: list[float] = field(default_factory=list)
+    calls: int = 0
+
+    def add(self, batch: Batch, empty: float) -> None:
+        self.seconds.append(max(batch.windows.run_wall - empty, 1e-9) / batch.calls)
+        self.windows.append(batch.windows)
+        self.inner.append(batch.inner_seconds)
+        self.calls += batch.calls
+
+    def outside_cpu(self) -> float:
+        """Processor seconds that its process used beside the calls."""
+        return usual_sum([w.service_cpu + w.idle_cpu for w in self.windows])
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The rounds of one workload: samples by participant, ratios by baseline."""
+
+    samples: dict[str, Samples]
+    rounds: int
+    calls: int
+    doubt: float = 0.0  # seconds per call that the cost of asking may have been misjudged by
+
+    def log_ratio(self, baseline: str, candidate: str) -> LogRatio:
+        pairs = zip(self.samples[baseline].seconds, self.samples[candidate].seconds, strict=True)
+        return estimate([math.log(slow / fast) for slow, fast in pairs])
+
+
+def batch_length(
+    reference_seconds: float,
+    candidate_seconds: float,
+    capacity: int,
+    pace: Pace = _USUAL_PACE,
+    *,
+    rival_seconds: float = 0.0,
+) -> int:
+    """Calls per batch: chosen by the reference; more for a fast candidate, fewer for a slow one."""
+    wanted = max(pace.wanted / reference_seconds, pace.shortest / candidate_seconds)
+    affordable = pace.longest / max(candidate_seconds, reference_seconds, rival_seconds)
+    return max(1, min(math.ceil(wanted), math.floor(affordable), capacity))
+
+
+def capacity_for(bytes_per_call: int, budget: int) -> int:
+    """The longest batch whose inputs and outputs fit into `budget` bytes of shared memory."""
+    return max(1, min(_MOST_CALLS, budget // max(bytes_per_call, 1)))
+
+
+def measure(
+    candidate: Participant,
+    baselines: Sequence[Participant],
+    sets: Iterator[InputSet],
+    length: int,
+    sampling: Sampling,
+    verify: Callable[[list[InputSet], Batch], None],
+    check_hidden: Callable[[], bool] = lambda: False,
+) -> Measurement:
+    """Alternate until the interval is tight.
+
+    `verify` sees every batch of the candidate. `check_hidden` checks it on something else, now and
+    then between rounds and at the end, as often as it says that there is more to check.
+    """
+    everyone = [candidate, *baselines]
+    samples = {participant.name: Samples() for participant in everyone}
+    asking = cost_of_asking(baselines[0], next(sets))
+    deadline = time.monotonic() + sampling.max_seconds
+    rounds = calls = 0
+    for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
+        count = _system_random.choice((length, max(1, length // 2)))
+        chosen = list(islice(sets, count))
+        batches = {}
+        for participant in _system_random.sample(everyone, len(everyone)):
+            with blame(participant):
+                participant.bind(chosen)
+                batches[participant.name] = participant.run()
+        verify(chosen, batches[candidate.name])
+        if _system_random.random() < _HIDDEN_CHECKS:
+            check_hidden()
+        calls += count
+        if turn < _WARM_UP_ROUNDS:
+            continue
+        for name, batch in batches.items():
+            samples[name].add(batch, asking.usual)
+        rounds += 1
+        measurement = Measurement(samples, rounds, calls, asking.spread * rounds / calls)
+        if enough(measurement, candidate, baselines, sampling, deadline):
+            break
+    while check_hidden():
+        pass
+    for name in samples.keys() & {candidate.name, RIVAL}:
+        _charge_outside_work(samples[name], samples[baselines[0].name])
+    return measurement
+
+
+def _charge_outside_work(participant: Samples, reference: Samples) -> None:
+    """Work that was moved out of the calls is added to their time, so that moving it is in vain.
+
+    What the reference's process needs for the same hand-over, and a little more, is free.
+    """
+    excess = participant.outside_cpu() - _USUAL_SERVICE * reference.outside_cpu()
+    if excess > 0:
+        participant.seconds = [s + excess / participant.calls for s in participant.seconds]
+
+
+def enough(
+    measurement: Measurement,
+    candidate: Participant,
+    baselines: Sequence[Participant],
+    sampling: Sampling,
+    deadline: float,
+) -> bool:
+    """Is the interval tight enough, or the time over?"""
+    if measurement.rounds < sampling.min_rounds:
+        return False
+    if time.monotonic() > deadline:
+        return True
+    if (measurement.rounds - sampling.min_rounds) % _ROUNDS_BETWEEN_LOOKS:
+        return False
+    ratios = [measurement.log_ratio(b.name, candidate.name) for b in baselines]
+    return all(r.interval().half_width <= _wanted_width(r, sampling) for r in ratios)
+
+
+def _wanted_width(ratio: LogRatio, sampling: Sampling) -> float:
+    """Equals are told apart by fine measurement; for what is three times as fast two percent
+    decide nothing, and on a noisy machine they would take most of the time."""
+    for_difference = min(_SHARE_OF_DIFFERENCE * abs(ratio.mean), sampling.unstable_above / 2)
+    return max(sampling.target, for_difference)
+
+
+class Asking(NamedTuple):
+    """The cost of a batch without calls, in seconds."""
+
+    usual: float
+    spread: float
+
+    @classmethod
+    def of(cls, walls: Sequence[float]) -> Asking:
+        """The lower quartile: on a busy machine most may be stretched, and too much would be
+        subtracted."""
+        ordered = sorted(walls)
+        return cls(ordered[len(ordered) // 4], ordered[-1] - ordered[0])
+
+
+def cost_of_asking(reference: Participant, any_set: InputSet) -> Asking:
+    """Measured where nobody has an interest in its length."""
+    reference.bind([any_set])
+    return Asking.of([reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES)])

@@ -1,0 +1,1 @@
+"""Whether a result is right: how far off it may be, and how it compares."""

@@ -1,0 +1,230 @@
+"""How long batches are, and when measuring stops. The processes are stand-ins with known speeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, cast
+
+import numpy
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.participant import Batch, Participant, Windows
+from kernel_smith.evaluation.judge.processes.child import ChildFailed
+from kernel_smith.evaluation.judge.timing.host_clock import (
+    Measurement,
+    batch_length,
+    capacity_for,
+    measure,
+)
+from kernel_smith.evaluation.judge.timing.rival import RIVAL, RivalFailed
+from kernel_smith.records import Sampling
+
+durations = st.floats(1e-7, 100)
+OVERHEAD = 1e-4
+
+
+class Pretender:
+    """A participant whose calls take `seconds`, with noise, without anybody waiting for it."""
+
+    def __init__(self, name: str, seconds: float, noise: float = 0.0, outside: float = 0.0) -> None:
+        self.name = name
+        self.outside = outside
+        self.seconds = seconds
+        self.noise = noise
+        self.seen: list[str] = []
+        self._bound: list[InputSet] = []
+        self._rng = numpy.random.default_rng(len(name))
+
+    def bind(self, sets: list[InputSet]) -> None:
+        self._bound = list(sets)
+
+    def run(self, calls: int | None = None) -> Batch:
+        number = len(self._bound) if calls is None else calls
+        self.seen += [inputs.label for inputs in self._bound[:number]]
+        wall = OVERHEAD + number * self.seconds * math.exp(self._rng.normal(0, self.noise))
+        windows = Windows(run_wall=wall, run_cpu=wall, service_cpu=self.outside, idle_cpu=0)
+        return Batch(number, windows, None, [], self.seconds)
+
+
+def numbered_sets() -> Iterator[InputSet]:
+    return (InputSet([], [torch.zeros(0)], str(number)) for number in count())
+
+
+def run_clock(
+    candidate: Pretender, *baselines: Pretender, length: int = 8, **changes: Any
+) -> tuple[Measurement, list[list[str]]]:
+    verified: list[list[str]] = []
+    sampling = Sampling(**({"target": 0.01, "max_seconds": 60} | changes))
+    measurement = measure(
+        cast(Participant, candidate),
+        [cast(Participant, baseline) for baseline in baselines],
+        numbered_sets(),
+        length,
+        sampling,
+        lambda sets, batch: verified.append([inputs.label for inputs in sets]),
+    )
+    return measurement, verified
+
+
+# ---------------------------------------------------------------- lengths
+
+
+@given(durations, durations, st.integers(1, 512))
+def test_batches_fit_the_arenas_and_have_a_call(slow: float, fast: float, capacity: int) -> None:
+    assert 1 <= batch_length(slow, fast, capacity) <= capacity
+
+
+@given(durations, durations, st.integers(1, 512))
+def test_batches_are_no_longer_than_a_tenth_of_a_second_unless_one_call_is(
+    reference: float, candidate: float, capacity: int
+) -> None:
+    length = batch_length(reference, candidate, capacity)
+    assert length == 1 or length * max(reference, candidate) <= 0.1 * (1 + 1e-9)
+
+
+@given(durations, durations)
+def test_batches_are_long_enough_to_be_timed_where_that_is_affordable(
+    reference: float, candidate: float
+) -> None:
+    length = batch_length(reference, candidate, 10**9)
+    affordable = (length + 1) * max(reference, candidate) <= 0.1
+    if affordable:
+        assert length * reference >= 2e-3 * (1 - 1e-9)
+        assert length * candidate >= 5e-4 * (1 - 1e-9)
+
+
+@given(st.integers(0, 2**40), st.integers(1, 2**30))
+def test_capacity_stays_within_the_budget(size: int, budget: int) -> None:
+    capacity = capacity_for(size, budget)
+    assert capacity >= 1
+    assert capacity == 1 or capacity * size <= budget
+    assert capacity <= 512
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def test_the_cost_of_asking_is_subtracted_for_everyone() -> None:
+    measurement, _ = run_clock(Pretender("candidate", 1e-4), Pretender("eager", 3e-4))
+    assert measurement.samples["candidate"].seconds == pytest.approx([1e-4] * measurement.rounds)
+    assert measurement.samples["eager"].seconds == pytest.approx([3e-4] * measurement.rounds)
+    assert measurement.log_ratio("eager", "candidate").interval().value == pytest.approx(3)
+
+
+def test_no_process_sees_an_input_set_twice() -> None:
+    candidate, eager = Pretender("candidate", 1e-4, 0.1), Pretender("eager", 3e-4, 0.1)
+    run_clock(candidate, eager, max_rounds=40)
+    for participant in (candidate, eager):
+        assert len(set(participant.seen)) == len(participant.seen)
+
+
+def test_everyone_works_on_the_same_sets_and_every_batch_is_verified() -> None:
+    candidate, eager = Pretender("candidate", 1e-4, 0.1), Pretender("eager", 3e-4, 0.1)
+    compiled = Pretender("compile", 2e-4, 0.1)
+    measurement, verified = run_clock(candidate, eager, compiled, max_rounds=20)
+    assert candidate.seen == [label for batch in verified for label in batch]
+    assert eager.seen == candidate.seen
+    assert compiled.seen == candidate.seen
+    assert measurement.calls == len(candidate.seen)
+
+
+def test_batches_have_different_lengths() -> None:
+    """Otherwise a candidate could count calls to know where a batch ends."""
+    candidate, eager = Pretender("candidate", 1e-4, 0.5), Pretender("eager", 3e-4, 0.5)
+    _, verified = run_clock(candidate, eager, length=8, target=1e-9, max_rounds=60)
+    assert {len(batch) for batch in verified} == {4, 8}
+
+
+def test_measuring_stops_as_soon_as_the_interval_is_tight() -> None:
+    steady, _ = run_clock(Pretender("candidate", 1e-4), Pretender("eager", 3e-4), max_rounds=200)
+    assert steady.rounds == 10
+    noisy, _ = run_clock(
+        Pretender("candidate", 1e-4, 0.05), Pretender("eager", 1e-4, 0.05), max_rounds=2000
+    )
+    assert 10 < noisy.rounds < 2000
+    assert noisy.log_ratio("eager", "candidate").interval().half_width <= 0.01
+
+
+def test_a_large_difference_is_measured_less_finely_yet_never_to_instability() -> None:
+    def against(seconds: float, **changes: Any) -> Measurement:
+        candidate, eager = Pretender("candidate", 1e-4, 0.08), Pretender("eager", seconds, 0.08)
+        return run_clock(candidate, eager, max_rounds=2000, **changes)[0]
+
+    equals, threefold, extreme = against(1e-4), against(3e-4), against(1.0)
+    assert extreme.rounds <= threefold.rounds < equals.rounds
+    width = threefold.log_ratio("eager", "candidate").interval().half_width
+    assert 0.01 < width <= 0.02 * math.log(3.2)
+    assert extreme.log_ratio("eager", "candidate").interval().half_width <= 0.025
+    exact = against(3e-4, unstable_above=0.01)  # half of it is less than the target
+    assert exact.log_ratio("eager", "candidate").interval().half_width <= 0.01
+
+
+def test_measuring_stops_when_rounds_or_time_are_spent() -> None:
+    def hopeless() -> tuple[Pretender, Pretender]:
+        return Pretender("candidate", 1e-4, 1.0), Pretender("eager", 3e-4, 1.0)
+
+    spent, _ = run_clock(*hopeless(), min_rounds=3, max_rounds=17)
+    assert spent.rounds == 17
+    late, _ = run_clock(*hopeless(), min_rounds=5, max_rounds=10_000, max_seconds=1e-9)
+    assert late.rounds == 5
+
+
+def test_the_loosest_of_several_baselines_decides_when_to_stop() -> None:
+    wild = Pretender("wild", 3e-4, 1.0)
+    measurement, _ = run_clock(
+        Pretender("candidate", 1e-4), Pretender("eager", 3e-4), wild, max_rounds=30
+    )
+    assert measurement.rounds == 30
+
+
+def test_a_batch_that_is_shorter_than_the_asking_has_a_positive_time() -> None:
+    measurement, _ = run_clock(Pretender("candidate", 0.0), Pretender("eager", 3e-4))
+    assert all(seconds > 0 for seconds in measurement.samples["candidate"].seconds)
+    assert measurement.log_ratio("eager", "candidate").interval().value > 1
+
+
+def test_the_interval_keeps_its_promise_although_measuring_stops_early() -> None:
+    covered = 0
+    for seed in range(120):
+        candidate, eager = Pretender("candidate", 1e-4, 0.02), Pretender("eager", 1.5e-4, 0.02)
+        candidate._rng = numpy.random.default_rng(2 * seed)
+        eager._rng = numpy.random.default_rng(2 * seed + 1)
+        interval = run_clock(candidate, eager)[0].log_ratio("eager", "candidate").interval()
+        covered += interval.low <= 1.5 <= interval.high
+    assert covered >= 0.85 * 120
+
+
+def test_a_rival_takes_part_in_every_round_and_is_charged_for_hidden_work_as_well() -> None:
+    candidate, eager = Pretender("candidate", 1e-4), Pretender("eager", 3e-4)
+    rival = Pretender(RIVAL, 2e-4, outside=1e-4)
+    measurement, _ = run_clock(candidate, eager, rival)
+    assert rival.seen == candidate.seen
+    gain = measurement.log_ratio(RIVAL, "candidate").interval().value
+    rounds = measurement.samples[RIVAL]
+    charged = 1e-4 * measurement.rounds / rounds.calls
+    assert gain == pytest.approx((2e-4 + charged) / 1e-4)
+
+
+def test_the_failure_of_a_rival_is_its_own() -> None:
+    class Dying(Pretender):
+        def run(self, calls: int | None = None) -> Batch:
+            raise ChildFailed("died", "gone")
+
+    with pytest.raises(RivalFailed, match="crashed: gone"):
+        run_clock(Pretender("candidate", 1e-4), Pretender("eager", 3e-4), Dying(RIVAL, 1e-4))
+    with pytest.raises(ChildFailed):
+        run_clock(Dying("candidate", 1e-4), Pretender("eager", 3e-4))
+
+
+@given(durations, durations, durations)
+def test_batches_are_short_enough_for_a_slow_rival(
+    reference: float, candidate: float, rival: float
+) -> None:
+    length = batch_length(reference, candidate, 10**9, rival_seconds=rival)
+    assert length == 1 or length * rival <= 0.1 * (1 + 1e-9)
