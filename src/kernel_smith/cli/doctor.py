@@ -127,7 +127,7 @@ def _confinement() -> list[Check]:
 
 
 def _sampling() -> list[Check]:
-    from kernel_smith.evaluation.judge.perf_events import available
+    from kernel_smith.evaluation.judge.evidence.perf_events import available
 
     reason = available()
     if reason is None:
