@@ -15,7 +15,7 @@ from kernel_smith.evolution.run import Run
 from kernel_smith.proposers.model import read_settings
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
 from kernel_smith.store import Store, default_path
-from kernel_smith.tasks import find_task
+from kernel_smith.tasks import find_task, with_precision
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ def optimize(
     task: str | Task,
     *,
     backend: str = "cpp",
+    precision: str | None = None,
     starts: Sequence[str] = (),
     preset: str = "embedded",
     budget: Budget | None = None,
@@ -49,12 +50,13 @@ def optimize(
 ) -> Optimized:
     """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
 
+    `precision` overrides the task's, as `--precision` does.
     `engine` is the address of whoever evaluates, as for `--engine`; None: this machine, with as
     many candidates at once as `lanes`. Every step is kept in `store`. Presets that ask a model need
     `models`, a TOML file that names some. Raises `BadInput` if no program to start from is
     accepted.
     """
-    found = find_task(task) if isinstance(task, str) else task
+    found = with_precision(find_task(task) if isinstance(task, str) else task, precision)
     config = find_preset(preset, backend)
     update: dict[str, Any] = {
         "budget": budget or config.budget,

@@ -83,7 +83,7 @@ def test_ask_shows_the_parent_its_evidence_and_the_answer_to_give(
     done = cli("ask", run, "--best", *SAVED)
     assert done.code == 0, done.err
     assert Path("slow_parent.py").read_text() == honest_source
-    assert "Improve slow_parent.py, which does task slow." in done.out
+    assert "Improve slow_parent.py, which does task slow (precision strict)." in done.out
     assert "ok: correct, 1.50x" in done.out
     parent = Candidate(source=honest_source).content_hash[:12]
     answer = f"kernel-smith tell {run} --candidate FILE --parent {parent} --store r.sqlite"

@@ -11,7 +11,7 @@ import typer
 
 from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.compile_only import compile_and_print
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
@@ -47,6 +47,7 @@ def evaluate(
         list[str] | None,
         typer.Option(help=f"What to compare with: {', '.join(_BASELINES)}. May be repeated."),
     ] = None,
+    precision: PrecisionName = None,
     seeds: Annotated[int, typer.Option(min=1, help="Secret seeds per workload.")] = 3,
     target: Annotated[
         float, typer.Option(min=1e-4, help="Stop when the interval is this tight.")
@@ -108,7 +109,7 @@ def evaluate(
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine, open_engine
 
-    found = find_task(task)
+    found = find_task(task, precision)
     find_backend(backend)  # says so if there is none
     path = candidate or _starting_kernel(found, backend)
     program = read_candidate(path, backend)
@@ -153,7 +154,8 @@ def evaluate(
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
-        _print(evaluation, task, path, from_cache=cached is not None)
+        title = f"{task} <- {path} (precision {found.precision})"
+        _print(evaluation, title, from_cache=cached is not None)
     raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
 
 
@@ -180,8 +182,8 @@ def _watched(
         return evaluation.model_copy(update={"traced": traced})
 
 
-def _print(evaluation: Evaluation, task: str, path: Path, *, from_cache: bool) -> None:
-    console.print(f"{task} <- {path}", style="bold", markup=False)
+def _print(evaluation: Evaluation, title: str, *, from_cache: bool) -> None:
+    console.print(title, style="bold", markup=False)
     console.print(render(evaluation), markup=False)
     machine = evaluation.environment
     gpu = evaluation.device

@@ -13,8 +13,9 @@ import typer
 from pydantic import ValidationError
 
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, PrecisionName
 from kernel_smith.cli.output import command_of, console, print_next
+from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Budget, RunConfig, Task
@@ -33,6 +34,7 @@ def optimize(
         list[Path] | None,
         typer.Option(help="A program to start from; default: the task's own. May be repeated."),
     ] = None,
+    precision: PrecisionName = None,
     preset: Annotated[str, typer.Option(help="embedded, model or paper.")] = "embedded",
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.05, help="Stop after so long.")] = None,
@@ -82,7 +84,7 @@ def optimize(
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
 
-    found = find_task(task)
+    found = find_task(task, precision)
     find_backend(backend)
     _check_output(output, found, backend, untimed=untimed)
     settings = _model_settings(model, models)
@@ -157,7 +159,7 @@ def _evolve(
         raise Interrupted("interrupted; every step is kept", hint=f"go on: {again}") from None
     if is_untimed(run.state):
         folder = output or default_folder(run.state.task, run.state.config.backend)
-        changed = show_variants(run.state, folder, _how_to_name(run.state.task), as_json=as_json)
+        changed = show_variants(run.state, folder, as_json=as_json)
         if not as_json:
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
         raise typer.Exit(0 if changed else _NEGATIVE)
@@ -216,22 +218,13 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
     else:
         console.print(render(best.evaluation), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
-        task = shlex.quote(_how_to_name(state.task))
-        again = f"kernel-smith evaluate {task} {shlex.quote(str(path))} --backend "
-        print_next(
-            f"{again}{state.config.backend} --fresh --baseline eager --baseline compile",
-            "judge it again, against torch.compile, too",
-        )
+        name, *options = words_of(state.task)
+        command = ["kernel-smith", "evaluate", name, str(path), *options]
+        command += ["--backend", state.config.backend, "--fresh"]
+        command += ["--baseline", "eager", "--baseline", "compile"]
+        print_next(shlex.join(command), "judge it again, against torch.compile, too")
         print_next(command_of("runs", "lineage", state.run, store=store), "how it came about")
     return True
-
-
-def _how_to_name(task: Task) -> str:
-    """A built-in task by its name, another by its file."""
-    from kernel_smith.tasks.catalog import SUITES, builtin_tasks
-
-    builtin = {known.content_hash for suite in SUITES for known in builtin_tasks(suite)}
-    return task.name if task.content_hash in builtin else task.path or task.name
 
 
 def _check_output(output: Path | None, task: Task, backend: str, *, untimed: bool) -> None:

@@ -13,3 +13,11 @@ EngineAddress = Annotated[
         help="Who evaluates: a service (http://HOST:PORT) or a Ray cluster (ray); default: here.",
     ),
 ]
+
+PrecisionName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="strict|tf32|bf16|fp16",
+        help="The coarsest arithmetic that a candidate may use; default: what the task says.",
+    ),
+]

@@ -58,7 +58,8 @@ def ask(
 def _print(request: Request, path: Path) -> None:
     from kernel_smith.records.prose import render
 
-    console.print(f"Improve {path}, which does task {request.task.name}.", style="bold")
+    task = f"{request.task.name} (precision {request.task.precision})"
+    console.print(f"Improve {path}, which does task {task}.", style="bold")
     console.print(request.hardware, markup=False)
     console.print(render(request.parent.evaluation), markup=False)
     for failure in request.failures:

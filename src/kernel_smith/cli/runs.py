@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kernel_smith.cli.output import command_of, console, print_json, print_next
+from kernel_smith.cli.task_words import words_of
 from kernel_smith.errors import BadInput
 from kernel_smith.store import History, RunSummary, StepFacts, Store
 
@@ -86,9 +87,9 @@ def best(
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
         return
     console.print(f"{path}: step {winner.step}, {_speedup(winner)}", markup=False)
-    task = history.task.path or history.task.name
-    command = ["kernel-smith", "evaluate", task, str(path), "--backend", program.backend]
-    print_next(shlex.join(command), "measure it once more")
+    name, *options = words_of(history.task)
+    command = ["kernel-smith", "evaluate", name, str(path), "--backend", program.backend]
+    print_next(shlex.join([*command, *options]), "measure it once more")
 
 
 @app.command("diff")

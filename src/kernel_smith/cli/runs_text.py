@@ -15,7 +15,8 @@ _WIDTH = 60
 def describe(history: History) -> list[str]:
     """Line by line, for people."""
     assert history.task is not None and history.config is not None
-    lines = [f"task       {history.task.name}, backend {history.config.backend}"]
+    task = f"{history.task.name}, precision {history.task.precision}"
+    lines = [f"task       {task}, backend {history.config.backend}"]
     lines += [f"settings   {line}" for line in _settings(history.config)]
     if history.started is not None:
         lines.append(f"started    {history.started:%F %T}" + _resumed(history))
@@ -37,6 +38,7 @@ def as_json(history: History, state: str) -> dict[str, Any]:
         "run": history.run,
         "state": state,
         "task": history.task.name,
+        "precision": history.task.precision.value,
         "config": history.config.model_dump(mode="json"),
         "started": history.started.isoformat() if history.started else None,
         "ended": history.ended,

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from kernel_smith.cli.candidates import write_candidate
+from kernel_smith.cli.options import PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.cli.task_words import precision_words
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.seed import PATIENCE_MINUTES, Seed, make_seed
 from kernel_smith.tasks import find_task
@@ -24,6 +26,7 @@ def seed(
         list[str] | None,
         typer.Option(help="Only for this workload; default: all. May be repeated."),
     ] = None,
+    precision: PrecisionName = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
     ] = None,
@@ -37,7 +40,7 @@ def seed(
 
     Your task file is executed. Shapes are burnt in: the seed serves the workloads it was made for.
     """
-    found = find_task(task)
+    found = find_task(task, precision)
     if device not in _DEVICES:
         raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
     with progress(quiet) as report:
@@ -49,6 +52,7 @@ def seed(
         return
     _print(made, path)
     command = ["kernel-smith", "evaluate", task, str(path), "--backend", made.backend]
+    command += precision_words(found)
     print_next(shlex.join(command), "is it right, and how fast?")
 
 

@@ -134,13 +134,19 @@ def _serve(
 
 
 def _allowed(names: list[str] | None) -> frozenset[str] | None:
-    """The content hashes of these tasks."""
+    """Return the content hashes of these tasks, in whatever precision a client asks for."""
     if not names:
         return None
-    from kernel_smith.tasks import SUITES, builtin_tasks, find_task
+    from kernel_smith.records import Precision
+    from kernel_smith.tasks import SUITES, builtin_tasks, find_task, with_precision
 
     found = [builtin_tasks(name) if name in SUITES else [find_task(name)] for name in names]
-    return frozenset(task.content_hash for tasks in found for task in tasks)
+    return frozenset(
+        with_precision(task, precision).content_hash
+        for tasks in found
+        for task in tasks
+        for precision in Precision
+    )
 
 
 def _first_question(url: str, needs_token: bool) -> str:

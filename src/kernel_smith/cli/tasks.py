@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
 
+from kernel_smith.cli.options import PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.cli.task_words import precision_words
 from kernel_smith.records import Task
 from kernel_smith.tasks import builtin_tasks, find_task
 
@@ -71,13 +74,14 @@ def show(task: TaskName, json: Json = False) -> None:
 @app.command("check")
 def check(
     task: TaskName,
+    precision: PrecisionName = None,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Can this task tell a right answer from a wrong one? Exits with 1 if it cannot."""
     from kernel_smith.evaluation.engines import LocalEngine
 
-    found = find_task(task)
+    found = find_task(task, precision)
     with progress(quiet) as report, LocalEngine() as engine:
         report(f"running the reference of {found.name}")
         findings = engine.examine(found, report)
@@ -88,18 +92,22 @@ def check(
     else:
         for workload, finding in findings:
             console.print(f"workload {workload}: {finding.value}", markup=False)
-        verdict = "refused" if refused else "admitted"
+        verdict = f"{'refused' if refused else 'admitted'} (precision {found.precision})"
         console.print(f"{found.name}: {verdict}", style="bold", markup=False)
         if refused:
-            flags = " ".join(f"--admit {name}" for name in sorted({f.value for _, f in refused}))
-            print_next(f"kernel-smith evaluate {task} CANDIDATE {flags}", "to use it all the same")
+            flags = [f"--admit {name}" for name in sorted({f.value for _, f in refused})]
+            options = " ".join([*flags, *precision_words(found)])
+            command = f"kernel-smith evaluate {shlex.quote(task)} CANDIDATE {options}"
+            print_next(command, "to use it all the same")
         else:
             _print_evaluate(task, found)
     raise typer.Exit(_NEGATIVE if refused else 0)
 
 
 def _print_evaluate(argument: str, task: Task) -> None:
+    command = ["kernel-smith", "evaluate", argument]
     if task.starts:
-        print_next(f"kernel-smith evaluate {argument}", "judge its starting kernel")
+        print_next(shlex.join(command + precision_words(task)), "judge its starting kernel")
     else:
-        print_next(f"kernel-smith evaluate {argument} CANDIDATE", "judge a kernel of yours")
+        command += ["CANDIDATE", *precision_words(task)]
+        print_next(shlex.join(command), "judge a kernel of yours")

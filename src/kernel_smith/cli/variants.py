@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernel_smith.cli.candidates import write_candidate
 from kernel_smith.cli.output import console, print_next
+from kernel_smith.cli.task_words import words_of
 from kernel_smith.records import Task
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def default_folder(task: Task, backend: str) -> Path:
     return Path(f"{task.name}_{backend}_variants")
 
 
-def show_variants(state: RunState, folder: Path, task: str, *, as_json: bool) -> bool:
+def show_variants(state: RunState, folder: Path, *, as_json: bool) -> bool:
     """Write them, and say what to do with them; is one of them a change of another?"""
     correct = [step for step in state.steps.values() if step.evaluation and step.evaluation.ok]
     for step in correct:
@@ -38,7 +39,7 @@ def show_variants(state: RunState, folder: Path, task: str, *, as_json: bool) ->
     console.print(f"{shown} None was timed. They are in {folder}.", markup=False)
     backend, pattern = state.config.backend, f"{shlex.quote(str(folder))}/*.py"
     print_next(
-        f"kernel-smith optimize {shlex.quote(task)} --backend {backend} "
+        f"kernel-smith optimize {shlex.join(words_of(state.task))} --backend {backend} "
         f"$(printf -- '--start %s ' {pattern})",
         "where the GPU is: go on from all of them",
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Task
+from kernel_smith.tasks.precision import with_precision
 from kernel_smith.tasks.source import read_task
 from kernel_smith.tasks.syntax import listed
 
@@ -31,8 +32,15 @@ def builtin_tasks(suite: str = "cpu") -> list[Task]:
     return sorted(tasks, key=lambda task: (task.family, task.name))
 
 
-def find_task(name_or_path: str) -> Task:
-    """The task in a file, in a folder that holds a `task.py`, or in a suite under this name."""
+def find_task(name_or_path: str, precision: str | None = None) -> Task:
+    """Return the task in a file, in a folder with a `task.py`, or in a suite under this name.
+
+    `precision` overrides the one that the task states.
+    """
+    return with_precision(_found(name_or_path), precision)
+
+
+def _found(name_or_path: str) -> Task:
     path = Path(name_or_path)
     for file in (path, path / "task.py"):
         # Unlike Path.is_file, this answers False to names that no file can have.

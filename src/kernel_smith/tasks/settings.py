@@ -16,6 +16,11 @@ from kernel_smith.tasks.syntax import TaskFile, did_you_mean, listed
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+# The closest spelling to "fp32" is "tf32", which is not what its author means.
+PRECISION_HINT = (
+    "write `strict` for the reference's own precision; the others allow coarser arithmetic"
+)
+
 _WORKLOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -115,9 +120,7 @@ def _as_float(value: float) -> float:
 
 
 def _precision(file: TaskFile, entry: Entry) -> Precision:
-    # The closest spelling to "fp32" is "tf32", which is not what its author means.
-    hint = "write `strict` for the reference's own precision; the others allow coarser arithmetic"
-    return _choice(file, entry, value_of(file, entry.node), Precision, hint)
+    return _choice(file, entry, value_of(file, entry.node), Precision, PRECISION_HINT)
 
 
 def _choice(
