@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
 from kernel_smith.evolution.run import fold
 from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers import seed
@@ -122,11 +122,18 @@ def test_a_first_program_that_is_wrong_ends_the_run_with_its_evaluation(
     assert stored().funnel["evaluated"] == 1
 
 
+@pytest.mark.parametrize("kind", [BadInput, MissingPrerequisite])
 def test_with_first_programs_alone_the_run_ends_after_them(
-    cli: Cli, quick_runs: None, slow: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli,
+    quick_runs: None,
+    slow: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[UserError],
 ) -> None:
+    """Also where the compiler finds no memory for its kernel."""
+
     def refuse(*_: object) -> None:
-        raise BadInput("the compiler's kernel cannot be used", hint="none")
+        raise kind("the compiler's kernel cannot be used", hint="none")
 
     monkeypatch.setattr(seed, "make_seed", refuse)
     done = cli("optimize", "slow", "--proposer", "seed", "--store", "r.sqlite")

@@ -56,6 +56,17 @@ def test_a_task_of_library_calls_is_refused(cli: Cli) -> None:
     cli("seed", "matmul", "-q").complains(2, "leaves all of it to the library")
 
 
+def test_a_full_device_is_missing_memory_and_no_defect(cli: Cli, tmp_path: Path) -> None:
+    text = (
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return x + 1\n\n\ndef get_inputs():\n"
+        "    raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 6.00 GiB.')\n"
+    )
+    (tmp_path / "big.py").write_text(text)
+    said = ("the GPU has not enough memory for workload default", "nvidia-smi")
+    cli("seed", str(tmp_path / "big.py"), "-q").complains(3, *said)
+
+
 def test_bad_arguments_are_refused(cli: Cli) -> None:
     cli("seed", "gelu_tanh", "--device", "tpu").complains(2, "'tpu'", "cpu or cuda")
     cli("seed", "gelu_tanh", "--workload", "huge").complains(2, "'huge'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.proposers.seed.host_memory import host_room
 from kernel_smith.proposers.seed.record import Seed
+from kernel_smith.proposers.seed.shortage import not_enough_for, shortage, tells_of_shortage
 from kernel_smith.records import Task
 
 Progress = Callable[[str], None]
@@ -36,7 +39,7 @@ def make_seed(
     """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
 
     Raises `BadInput` with the reason where the compiler's output cannot be a candidate, or takes
-    longer than that.
+    longer than that, and `MissingPrerequisite` where there is not enough memory.
     """
     request = {
         "task": task.model_dump(mode="json"),
@@ -57,7 +60,7 @@ def make_seed(
         if answer is None:
             log.seek(0)
             tail = log.read()[-_SHOWN_OF_LOG:].strip()
-            raise InternalError(f"the compiler's process ended with {child.returncode}: {tail}")
+            raise _died(task, child.returncode, tail)
     return _read(answer)
 
 
@@ -86,6 +89,18 @@ def _converse(
         else:
             answer = message
     return answer
+
+
+def _died(task: Task, code: int, log: str) -> Exception:
+    """Make the error for a process without an answer: memory that ran out is no defect of ours."""
+    if code == -signal.SIGKILL:
+        what = "the compiler's process was killed (SIGKILL), as Linux does when memory runs out"
+        return shortage(what, "cpu", host_room())
+    if tells_of_shortage(log):
+        device = "cuda" if "cuda" in log.lower() else "cpu"
+        room = host_room() if device == "cpu" else None
+        return shortage(not_enough_for(f"task {task.name}", device), device, room)
+    return InternalError(f"the compiler's process ended with {code}: {log}")
 
 
 def _send(pipe: IO[str], request: dict[str, Any]) -> None:

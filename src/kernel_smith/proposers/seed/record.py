@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from kernel_smith.records import Candidate, VersionedRecord
 
 
@@ -15,6 +17,10 @@ class Seed(VersionedRecord):
     kernels: int
     library_calls: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    compared: dict[str, float] = Field(
+        default={},
+        description="workload -> the share of its result that was compared with the reference's",
+    )
     torch: str
 
     @property

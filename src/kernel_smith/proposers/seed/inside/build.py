@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -13,14 +14,17 @@ from kernel_smith.proposers.seed.cpp_text import read_cpp_kernel
 from kernel_smith.proposers.seed.generated import Generated, read_generated
 from kernel_smith.proposers.seed.inside.capture import Captured, capture
 from kernel_smith.proposers.seed.inside.check import check
+from kernel_smith.proposers.seed.inside.memory import first_that_fits
+from kernel_smith.proposers.seed.inside.needs import explained, explained_for
 from kernel_smith.proposers.seed.inside.pretend import has_gpu, pretend_cuda
 from kernel_smith.proposers.seed.inside.task_module import load_task
+from kernel_smith.proposers.seed.inside.workbench import Workbench
 from kernel_smith.proposers.seed.record import Seed
-from kernel_smith.proposers.seed.reference import read_reference
+from kernel_smith.proposers.seed.reference import Reference, read_reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import read_triton_kernel
 from kernel_smith.proposers.seed.wrapper import Launch, rewrite
-from kernel_smith.records import Task
+from kernel_smith.records import Task, Workload
 
 Progress = Callable[[str], None]
 
@@ -36,26 +40,21 @@ def build_seed(task: Task, device: str, workloads: Sequence[str], progress: Prog
     if pretended:
         pretend_cuda()
     reference = read_reference(task.source)
-    module = load_task(task)
-    parts, outputs = [], []
     chosen = [workload for workload in task.workloads if workload.name in workloads]
-    for workload in chosen:
-        progress(f"{task.name}: compiling workload {workload.name}")
-        captured = capture(module, workload, reference, device, pretended)
-        outputs.append(captured)
-        parts.append(_specialise(captured, workload.name))
-    source, count = assemble(reference, parts, backend, _title(task))
-    if not count:
-        raise refused("the compiler leaves all of it to the library")
-    notes = []
-    if pretended:
-        notes.append("made without a GPU: block sizes are the compiler's first guess, nothing ran")
-    else:
-        progress(f"{task.name}: comparing the seed with the reference")
-        check(source, module, chosen, device)
+    with explained(f"task {task.name}"):
+        workbench = Workbench(load_task(task), device, pretended)
+        parts = []
+        for workload in chosen:
+            progress(f"{task.name}: compiling workload {workload.name}")
+            parts.append(_compile(workbench, workload, reference))
+        source, count = assemble(reference, parts, backend, _title(task))
+        if not count:
+            raise refused("the compiler leaves all of it to the library")
+        compared = {}
+        if not pretended:
+            progress(f"{task.name}: comparing the seed with the reference")
+            compared = check(source, workbench, chosen)
     calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
-    if calls and not task.library_calls:
-        notes.append("the task forbids library calls, and this seed makes some")
     return Seed(
         task=task.name,
         backend=backend,
@@ -63,9 +62,34 @@ def build_seed(task: Task, device: str, workloads: Sequence[str], progress: Prog
         workloads=tuple(workload.name for workload in chosen),
         kernels=count,
         library_calls=calls,
-        notes=tuple(notes),
+        notes=_notes(task, compared, calls),
+        compared=compared,
         torch=torch.__version__,
     )
+
+
+def _compile(workbench: Workbench, workload: Workload, reference: Reference) -> Specialisation:
+    """Compile a workload; a second time if the device was full, when nothing of ours is there."""
+    step = functools.partial(capture, workbench, workload, reference)
+    with explained_for(workbench.module, workload):
+        captured = first_that_fits([step, step], workbench.clear)
+    return _specialise(captured, workload.name)
+
+
+def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tuple[str, ...]:
+    """Say what a user would not expect of the seed."""
+    notes = []
+    if not compared:
+        notes.append("made without a GPU: block sizes are the compiler's first guess, nothing ran")
+    for workload, share in compared.items():
+        if share < 1:
+            notes.append(
+                f"on workload {workload} {share:.1%} of the elements were compared with the"
+                " reference's, taken at random: two whole results find no room"
+            )
+    if calls and not task.library_calls:
+        notes.append("the task forbids library calls, and this seed makes some")
+    return tuple(notes)
 
 
 def _title(task: Task) -> str:

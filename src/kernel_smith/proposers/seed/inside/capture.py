@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import keyword
 import re
 from collections.abc import Callable
@@ -20,12 +20,12 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from kernel_smith.errors import UserError
 from kernel_smith.proposers.seed.assemble import Input
 from kernel_smith.proposers.seed.inside.compiler import compile_graph
 from kernel_smith.proposers.seed.inside.outputs import write_outputs
-from kernel_smith.proposers.seed.inside.pretend import fake_tensors, move_to_cuda
-from kernel_smith.proposers.seed.inside.task_module import TaskModule
+from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
+from kernel_smith.proposers.seed.inside.refusing import refusing
+from kernel_smith.proposers.seed.inside.workbench import Workbench
 from kernel_smith.proposers.seed.reference import Reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import Config
@@ -38,7 +38,10 @@ _EMBEDDED_ELEMENTS = 64
 
 @dataclass(frozen=True)
 class Captured:
-    """`configs` is empty for C++; `outputs` writes the result from the graph's outputs."""
+    """What is left of a workload when its tensors are gone.
+
+    `configs` is empty for C++; `outputs` writes the result from the graph's outputs.
+    """
 
     code: str
     configs: dict[str, Config]
@@ -56,55 +59,34 @@ class _Leaf:
     value: Any
 
 
-def capture(
-    module: TaskModule, workload: Workload, reference: Reference, device: str, pretended: bool
-) -> Captured:
-    """Export and compile one workload; refuses what cannot become a candidate."""
-    with _place(device, pretended):
-        model = _run_author(lambda: module.make_model(workload).requires_grad_(False))
-        inputs = _run_author(lambda: module.make_inputs(workload))
-    leaves = _leaves(inputs, reference)
-    program = _export(model, inputs)
+def capture(workbench: Workbench, workload: Workload, reference: Reference) -> Captured:
+    """Export and compile one workload; refuse what cannot become a candidate."""
+    drawn = workbench.draw(workload)
+    model, device, pretended = drawn.model, workbench.device, workbench.pretended
+    leaves = _leaves(drawn.inputs, reference)
+    program = _export(model, drawn.inputs)
     _check_signature(program)
     bound = [_bind(spec, model, program, leaves) for spec in _tensor_specs(program)]
     values = [value for _, value in bound]
     if pretended:
         values = move_to_cuda(program.graph_module, values)
     code, configs = compile_graph(program, values, device, pretended)
+    specs = program.graph_signature.output_specs
+    structure = program.call_spec.out_spec
     return Captured(
         code=code,
         configs=configs,
         inputs=_named([one for one, _ in bound]),
-        outputs=lambda names: write_outputs(program, names),
+        # Not by way of the program, which holds the inputs.
+        outputs=functools.partial(write_outputs, specs, structure),
         key=_key(leaves),
         spare_key=_spare_key(model),
     )
 
 
-def _place(device: str, pretended: bool) -> contextlib.ExitStack:
-    """Where the author's code runs. Fake tensors of a GPU cannot be indexed without one."""
-    stack = contextlib.ExitStack()
-    if pretended:
-        stack.enter_context(fake_tensors())
-    stack.enter_context(torch.device("cpu" if pretended else device))
-    return stack
-
-
-def _run_author(make: Callable[[], Any]) -> Any:
-    try:
-        return make()
-    except Exception as error:
-        raise refused(f"the task's own code fails: {_brief(error)}") from None
-
-
 def _export(model: torch.nn.Module, inputs: list[Any]) -> ExportedProgram:
-    try:
-        with torch.no_grad():
-            program = torch.export.export(model, tuple(inputs), strict=False)
-    except UserError:
-        raise
-    except Exception as error:
-        raise refused(f"torch.export cannot take the model: {_brief(error)}") from None
+    with refusing("torch.export cannot take the model"), torch.no_grad():
+        program = torch.export.export(model, tuple(inputs), strict=False)
     for node in program.graph.nodes:
         if _draws(node):
             raise refused(f"`{node.target}` draws random numbers")
@@ -264,9 +246,3 @@ def _spare_key(model: torch.nn.Module) -> dict[str, str]:
         for name, parameter in model.named_parameters()
     }
     return plain | shapes
-
-
-def _brief(error: Exception) -> str:
-    """The first line that says something."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 
 from kernel_smith.proposers.seed.generated import read_generated
 from kernel_smith.proposers.seed.inside.pretend import fake_tensors
+from kernel_smith.proposers.seed.inside.refusing import refusing
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import Config
 
@@ -48,15 +49,16 @@ def compile_graph(
     """The generated module, and for Triton each kernel's configuration."""
     only_text = device == "cpu" or pretended
     mode = fake_tensors() if pretended else contextlib.nullcontext()
-    with _settings(pretended), _listening(only_text) as texts, torch.no_grad(), mode:
-        try:
-            compiled: Any = compile_fx(program.graph_module, values)
-            if not only_text:
-                compiled(*values)
-        except Exception as error:
-            if not (only_text and texts):
-                first = str(error).strip().partition("\n")[0]
-                raise refused(f"the compiler cannot take the model: {first[:200]}") from None
+    with (
+        refusing("the compiler cannot take the model"),
+        _settings(pretended),
+        _listening(only_text) as texts,
+        torch.no_grad(),
+        mode,
+    ):
+        compiled: Any = compile_fx(program.graph_module, values)
+        if not only_text:
+            compiled(*values)
     if len(texts) != 1:
         raise refused(f"the compiler writes {len(texts)} programs instead of one")
     if device == "cpu":
@@ -86,7 +88,7 @@ def _is_setting(key: str) -> bool:
 
 @contextlib.contextmanager
 def _listening(only_text: bool) -> Iterator[list[str]]:
-    """Collect generated modules as `run_and_get_code` does."""
+    """Collect generated modules as `run_and_get_code` does; end quietly if a text is all."""
     texts: list[str] = []
 
     def take(code: str) -> None:
@@ -98,6 +100,9 @@ def _listening(only_text: bool) -> Iterator[list[str]]:
     GraphLowering.save_output_code = staticmethod(take)
     try:
         yield texts
+    except Exception:  # the compiler wraps ours into one of its own
+        if not (only_text and texts):
+            raise
     finally:
         GraphLowering.save_output_code = before
 

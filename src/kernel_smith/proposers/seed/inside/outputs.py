@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, TensorArgument
+from torch.export.graph_signature import ConstantArgument, OutputSpec, TensorArgument
 
 from kernel_smith.proposers.seed.refusal import refused
 
 
-def write_outputs(program: ExportedProgram, names: list[str]) -> str:
-    """An expression for the result; `names` hold the graph's outputs in order."""
-    specs = program.graph_signature.output_specs
+def write_outputs(specs: Sequence[OutputSpec], structure: Any, names: list[str]) -> str:
+    """Write an expression for the result; `names` hold the graph's outputs in order."""
     if len(names) != len(specs):
         raise refused(f"the compiler returns {len(names)} values, the model {len(specs)}")
     leaves = []
@@ -25,7 +24,7 @@ def write_outputs(program: ExportedProgram, names: list[str]) -> str:
             case other:
                 raise refused(f"the model returns a {type(other).__name__}")
     remaining = iter(leaves)
-    return _written(program.call_spec.out_spec, remaining)
+    return _written(structure, remaining)
 
 
 def _written(spec: Any, leaves: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from kernel_smith.proposers.seed.inside.memory import short_of
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.records import Task, Workload
 
@@ -40,6 +41,8 @@ def load_task(task: Task) -> TaskModule:
     try:
         exec(compile(task.source, task.path or f"{task.name}.py", "exec"), scope)
     except Exception as error:
+        if short_of(error) is not None:
+            raise
         line = traceback.extract_tb(error.__traceback__)[-1].lineno
         raise refused(
             f"the task file fails in line {line}: {error}", hint=f"mend {task.path or task.name}"
