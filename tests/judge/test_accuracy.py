@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, round_mantissa
 from kernel_smith.evaluation.judge.values import comparison as comparison_module
 from kernel_smith.evaluation.judge.values.accuracy import (
+    Bounds,
     Expected,
     expect,
     precision_rtol,
@@ -22,10 +23,10 @@ from kernel_smith.evaluation.judge.values.accuracy import (
 from kernel_smith.evaluation.judge.values.comparison import (
     Comparison,
     compare,
-    histogram,
     plainly_right,
 )
-from kernel_smith.records import Reason, Task, Workload
+from kernel_smith.evaluation.judge.values.survey import histogram, survey
+from kernel_smith.records import Reason, Task, Tolerance, Workload
 from kernel_smith.tasks import read_task
 
 WriteTask = Callable[..., Task]
@@ -192,7 +193,7 @@ def test_a_few_wrong_elements_are_wrong(matmuls: dict[str, Case], share: float) 
     answer.view(-1)[chosen] *= -1
     comparison = found.judge(answer)
     assert comparison.reason is Reason.WRONG_VALUES
-    assert int((comparison.ratios[0] > 1).sum()) == len(chosen)
+    assert comparison.surveys[0].wrong == len(chosen)
 
 
 def test_the_worst_element_is_the_one_that_is_worst(case: Callable[[str], Case]) -> None:
@@ -207,7 +208,7 @@ def test_the_worst_element_is_the_one_that_is_worst(case: Callable[[str], Case])
     assert (worst.output, worst.index) == (1, (3, 1, 4))
     assert worst.got == float(second[3, 1, 4])
     assert worst.expected == pytest.approx(float(worst.got) - 70, rel=1e-5)
-    bound = found.expected.allowed[1]
+    bound = found.expected.bounds.of(1, found.expected.oracle[1])
     assert bound is not None
     assert worst.allowed == float(bound[3, 1, 4])
 
@@ -216,7 +217,7 @@ def test_the_worst_element_is_relative_to_what_was_allowed(case: Callable[[str],
     """A large error on a large element can be less wrong than a small one on a small element."""
     found = case(function("x * torch.tensor([1e6, 1.0])", "torch.rand(64, 2) + 0.5"))
     (answer,) = found.right
-    allowed = found.expected.allowed[0]
+    allowed = found.expected.bounds.of(0, found.expected.oracle[0])
     assert allowed is not None
     answer[5, 0] += 3 * allowed[5, 0]
     answer[9, 1] += 9 * allowed[9, 1]
@@ -393,7 +394,8 @@ def test_the_verdict_does_not_depend_on_the_scale(
     plain_verdict, scaled_verdict = plain.judge(answer), scaled.judge(answer * factor)
     assert scaled_verdict.reason is plain_verdict.reason
     assert scaled_verdict.error == pytest.approx(plain_verdict.error)
-    assert torch.allclose(scaled_verdict.ratios[0], plain_verdict.ratios[0])
+    assert scaled_verdict.surveys[0].peak == pytest.approx(plain_verdict.surveys[0].peak)
+    assert histogram(scaled_verdict.surveys) == histogram(plain_verdict.surveys)
 
 
 @pytest.fixture(scope="module")
@@ -555,8 +557,9 @@ def test_complex_inputs_are_promoted(case: Callable[[str], Case]) -> None:
 
 @given(st.lists(st.floats(0, 1e4) | st.just(float("inf")), max_size=50))
 def test_histogram_counts_every_element_once(values: list[float]) -> None:
-    ratios = [torch.tensor(values, dtype=torch.float64), torch.zeros(2, 3, dtype=torch.float64)]
-    bins = histogram(ratios)
+    bounds = Bounds([False], Tolerance(rtol=0, atol=1), [0.0], [0.0])
+    outputs = [torch.tensor(values, dtype=torch.float64), torch.zeros(2, 3, dtype=torch.float64)]
+    bins = histogram([survey(t, bounds, 0, [torch.zeros_like(t)]) for t in outputs])
     assert sum(b.elements for b in bins) == len(values) + 6
     lower = -1.0
     for item in bins:
@@ -568,7 +571,7 @@ def test_histogram_counts_every_element_once(values: list[float]) -> None:
 
 def test_histogram_of_a_comparison_covers_every_output(case: Callable[[str], Case]) -> None:
     found = case(function("(x, x > 0, x.sum())"))
-    bins = histogram(found.judge(*found.right).ratios)
+    bins = histogram(found.judge(*found.right).surveys)
     assert sum(b.elements for b in bins) == 2 * 16 * 64 + 1
 
 

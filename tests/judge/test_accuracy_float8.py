@@ -12,9 +12,9 @@ from kernel_smith.evaluation.judge.values.accuracy import Expected, expect, is_f
 from kernel_smith.evaluation.judge.values.comparison import (
     Comparison,
     compare,
-    histogram,
     plainly_right,
 )
+from kernel_smith.evaluation.judge.values.survey import histogram
 from kernel_smith.records import Reason, Task
 
 WriteTask = Callable[..., Task]
@@ -92,7 +92,7 @@ def test_one_step_off_at_the_largest_elements_is_wrong(
     assert not plainly_right([wrong], quantised.expected)
     assert comparison.worst is not None
     assert abs(comparison.worst.got) < abs(comparison.worst.expected)  # type: ignore[arg-type]
-    counts = {b.up_to: b.elements for b in histogram(comparison.ratios)}
+    counts = {b.up_to: b.elements for b in histogram(comparison.surveys)}
     assert sum(counts.values()) == quantised.right.numel()
     assert counts[10.0] == int(largest(quantised.right).sum())
 

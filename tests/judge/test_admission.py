@@ -10,11 +10,14 @@ import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs.admission import SENTENCES, Found, admit, examine
+from kernel_smith.evaluation.judge.inputs.pool import Budget
 from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.records import Admission, Task
 
 WriteTask = Callable[..., Task]
+
+BUDGET = Budget(kept=256 << 20, at_once=16 << 20, free=1 << 30)
 
 
 def source(
@@ -111,11 +114,11 @@ GOOD = [
 
 def findings(task: Task) -> set[Admission]:
     (workload,) = task.workloads
-    return {found.finding for found in examine(Reference(task), workload)}
+    return {found.finding for found in examine(Reference(task), workload, BUDGET).found}
 
 
 def try_to_admit(task: Task, *also: Admission) -> None:
-    stand_in: Any = SimpleNamespace(task=task, reference=Reference(task))
+    stand_in: Any = SimpleNamespace(task=task, reference=Reference(task), budget=lambda: BUDGET)
     admit(cast(Bench, stand_in), also)
 
 
@@ -185,7 +188,7 @@ def get_inputs(shift):
 def test_each_finding_is_listed_once(write_task: WriteTask) -> None:
     task = write_task(source("return torch.relu(x - 100), torch.relu(x - 100)"))
     (workload,) = task.workloads
-    found = examine(Reference(task), workload)
+    found = examine(Reference(task), workload, BUDGET).found
     assert len(found) == len(set(found))
     assert all(isinstance(item, Found) for item in found)
 

@@ -13,7 +13,12 @@ from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.records import Options, Task
 
 COMPILED = SimpleNamespace(
-    enter=lambda *args: None, bind=lambda sets: None, run=lambda: None, close=lambda: None
+    child=SimpleNamespace(trusted=True),
+    enter=lambda *args, **manner: None,
+    bind=lambda sets: None,
+    run=lambda: None,
+    unbind=lambda: None,
+    close=lambda: None,
 )
 
 

@@ -33,6 +33,7 @@ EVALUATED = Evaluation(
     environment=Environment(**dict.fromkeys(Environment.model_fields, "x")),
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
+HELD_BY_OTHERS = 5 << 30
 REFUSED = EVALUATED.model_copy(update={"message": "it takes too much"})
 
 
@@ -62,6 +63,9 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
     calm = SimpleNamespace(felt=contextlib.nullcontext, is_felt=lambda: False)
     monkeypatch.setattr(device_state, "need_of_memory", lambda: calm)
+    busy = SimpleNamespace(of_others=lambda: HELD_BY_OTHERS)
+    monkeypatch.setattr(device_state, "claims", lambda: busy)
+    monkeypatch.setattr(device_state, "memory", lambda: (3 << 30, 24 << 30))
     monkeypatch.setattr(judge_module.time, "sleep", slept.append)
     return slept
 
@@ -102,8 +106,20 @@ def test_it_waits_until_others_have_left_memory(evaluate: Evaluate, waits: list[
 def test_it_does_not_wait_for_ever(evaluate: Evaluate, waits: list[float]) -> None:
     with pytest.raises(MissingPrerequisite, match="memory does not suffice") as caught:
         evaluate([full() for _ in range(20)])
-    assert "fewer candidates" in str(caught.value.hint)
+    assert "3.0 of 24.0 GiB are free" in caught.value.what
+    assert "end other programs" in str(caught.value.hint)
     assert 60 < sum(waits) < 300
+
+
+def test_where_nobody_else_evaluates_there_is_nobody_to_wait_for(
+    evaluate: Evaluate, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a judge that is idle and keeps tasks ready, which hears of the need in a second."""
+    alone = SimpleNamespace(of_others=lambda: 0)
+    monkeypatch.setattr(device_state, "claims", lambda: alone)
+    with pytest.raises(MissingPrerequisite, match=r"3\.0 of 24\.0 GiB are free"):
+        evaluate([full() for _ in range(20)])
+    assert waits == [1.0]
 
 
 def test_a_candidate_that_takes_it_all_is_told_at_once(

@@ -44,6 +44,8 @@ class Pretender:
     def bind(self, sets: list[InputSet]) -> None:
         self._bound = list(sets)
 
+    def unbind(self) -> None: ...
+
     def run(self, calls: int | None = None) -> Batch:
         number = len(self._bound) if calls is None else calls
         self.seen += [inputs.label for inputs in self._bound[:number]]

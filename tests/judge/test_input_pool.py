@@ -7,16 +7,18 @@ from itertools import islice
 
 import pytest
 import torch
-from kernel_smith.evaluation.judge.inputs.mixing import Mixer
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs import pool as stock_module
-from kernel_smith.evaluation.judge.inputs.pool import InputPool
+from kernel_smith.evaluation.judge.inputs.mixing import Mixer
+from kernel_smith.evaluation.judge.inputs.pool import Budget, InputPool, make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
 from kernel_smith.records import Task, Variant
 
 WriteTask = Callable[..., Task]
 MakeStock = Callable[..., InputPool]
+
+BUDGET = Budget(kept=256 << 20, at_once=16 << 20, free=1 << 30)
 
 
 def source(
@@ -40,10 +42,12 @@ def get_inputs():
 def make_stock(write_task: WriteTask, monkeypatch: pytest.MonkeyPatch) -> MakeStock:
     """A stock with a pool of a few sets, so that mixing is reached soon."""
 
-    def make(text: str, pool: int = 6, seeds: int = 2) -> InputPool:
+    def make(text: str, pool: int = 6, seeds: int = 2, kept: int = BUDGET.kept) -> InputPool:
         monkeypatch.setattr(stock_module, "_MAX_TIMING_SETS", pool)
         task = write_task(text)
-        return InputPool(Reference(task), task.workloads[0], seeds)
+        made = make_pool(Reference(task), task.workloads[0], seeds, BUDGET._replace(kept=kept))
+        assert isinstance(made, InputPool)
+        return made
 
     return make
 
@@ -182,20 +186,16 @@ def test_sets_stay_in_the_domain_where_mixtures_would_leave_it(
         assert answer.isfinite().all()
 
 
-def test_the_pool_respects_its_limit_in_bytes(
-    make_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(stock_module._MAX_BYTES, "cpu", 10 * 4 * 256)
-    assert len(make_stock(source("[torch.randn(256)]"), pool=99)._pool) == 10
-    monkeypatch.setitem(stock_module._MAX_BYTES, "cpu", 1)
-    assert len(make_stock(source("[torch.randn(256)]"), pool=99)._pool) == 4
+def test_the_pool_respects_its_limit_in_bytes(make_stock: MakeStock) -> None:
+    limited = make_stock(source("[torch.randn(256)]"), pool=99, kept=20 * 4 * 256)
+    assert len(limited._pool) == 20
 
 
 def test_checks_are_the_authors_seeds_and_the_variants(make_stock: MakeStock) -> None:
     stock = make_stock(source("[torch.randn(4, 4)]"), seeds=3)
-    labels = sorted(check.inputs.label for check in stock.checks)
+    labels = sorted(check.label for check in stock.checks)
     assert labels == sorted(["author"] * 3 + ["large", "small", "spikes", "sorted", "ties"])
-    assert stock.author.inputs.label == "author"
+    assert stock.author.label == "author"
     assert stock.left_out == []
     assert len({content(check.inputs) for check in stock.checks}) == len(stock.checks)
 
@@ -216,7 +216,7 @@ def test_variants_outside_the_domain_are_left_out(
     settings = '{"variants": ["large", "small", "spikes"]}'
     stock = make_stock(source("[torch.rand(64) + 1]", forward, settings=settings))
     assert stock.left_out == (left_out or ["large", "spikes"])
-    assert {check.inputs.label for check in stock.checks} == {"author", "small"}
+    assert {check.label for check in stock.checks} == {"author", "small"}
 
 
 def test_a_variant_on_which_the_reference_is_inaccurate_is_left_out(make_stock: MakeStock) -> None:
@@ -241,7 +241,7 @@ def test_handing_out_shuffles_and_marks_as_used(make_stock: MakeStock) -> None:
 def test_idle_time_replaces_everything_that_was_used(make_stock: MakeStock) -> None:
     stock = make_stock(source("[torch.randn(4, 4)]"))
     assert not stock.redraw_one()
-    before = {content(check.inputs) for check in stock.hand_out_checks()}
+    before = {content(check.draw()) for check in stock.hand_out_checks()}
     before |= {content(inputs) for inputs in islice(stock.timing_sets(), 6)}
     turns = 0
     while stock.redraw_one():
@@ -265,11 +265,11 @@ def test_idle_time_leaves_unused_sets_alone(make_stock: MakeStock) -> None:
 
 def test_replaced_checks_keep_their_kind_and_get_the_right_answer(make_stock: MakeStock) -> None:
     stock = make_stock(source("[torch.randn(4, 4)]"))
-    labels = [check.inputs.label for check in stock.checks]
+    labels = [check.label for check in stock.checks]
     stock.hand_out_checks()
     while stock.redraw_one():
         pass
-    assert [check.inputs.label for check in stock.checks] == labels
+    assert [check.label for check in stock.checks] == labels
     for check in stock.checks:
         answer = stock.reference.call(stock.workload, check.inputs).tensors[0]
         assert torch.equal(answer, check.expected.reference.tensors[0])
@@ -287,7 +287,7 @@ def test_an_error_in_get_inputs_is_the_authors_and_no_missing_variant(
 def test_every_variant_can_be_asked_for_alone(make_stock: MakeStock, variant: Variant) -> None:
     settings = f'{{"variants": ["{variant.value}"]}}'
     stock = make_stock(source("[torch.randn(4, 4)]", settings=settings))
-    assert stock.checks[-1].inputs.label == variant.value
+    assert stock.checks[-1].label == variant.value
 
 
 def test_few_sets_are_drawn_ahead_where_they_can_be_mixed(

@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge import correctness
-from kernel_smith.evaluation.judge.correctness import TimedVerifier
-from kernel_smith.evaluation.judge.inputs.pool import InputPool
+from kernel_smith.evaluation.judge.inputs import checks
+from kernel_smith.evaluation.judge.inputs.pool import Budget, make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.timing import verifier
+from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import Task
 
 CALLS = 4
@@ -59,14 +60,14 @@ Timing = Callable[[Change], None]
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[InputSet]:
     """The sets that the oracle was asked about."""
     sets: list[InputSet] = []
-    expect = correctness.expect
+    expect = checks.expect
 
     def note(reference: Reference, workload: Any, inputs: InputSet, extra: float) -> Any:
         sets.append(inputs)
         return expect(reference, workload, inputs, extra)
 
-    monkeypatch.setattr(correctness, "expect", note)
-    monkeypatch.setattr(correctness, "_check_descriptions", lambda batch, described: None)
+    monkeypatch.setattr(checks, "expect", note)
+    monkeypatch.setattr(verifier, "check_descriptions", lambda batch, described: None)
     return sets
 
 
@@ -75,7 +76,9 @@ def timing(write_task: Callable[..., Task], asked: list[InputSet]) -> Timing:
     """Batches of calls of a kernel whose results are the reference's but for a change."""
     task = write_task(QUANTISE)
     reference = Reference(task)
-    pool = InputPool(reference, task.workloads[0], 2)
+    budget = Budget(kept=256 << 20, at_once=16 << 20, free=1 << 30)
+    pool = make_pool(reference, task.workloads[0], 2, budget)
+    asked.clear()
     candidate, eager = Results([]), Results([])
     verify = TimedVerifier(
         cast(Participant, candidate),

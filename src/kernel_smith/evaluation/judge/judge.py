@@ -25,7 +25,8 @@ _BENCHES_KEPT = 3
 _ATTEMPTS = 5
 _SECOND_LOOKS = 2  # before somebody is accused of what a busy machine may have done
 _NO_MEMORY = "out of memory"  # CUDA's words, in the last ones of a trusted process
-_WAITS_FOR_MEMORY = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)  # seconds
+_WAITS_FOR_MEMORY = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)  # seconds, for others
+_GIB = 1 << 30
 
 _Key = tuple[str, str, int, tuple[Admission, ...]]
 
@@ -93,16 +94,29 @@ class Judge:
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
     def _wait_for_memory(self, task: Task, waits: int, why: str, progress: Progress) -> None:
-        """Until other judges need less, or have heard that this one has too little."""
-        if waits == len(_WAITS_FOR_MEMORY):
-            raise MissingPrerequisite(
-                f"the GPU's memory does not suffice beside its other users: {why}",
-                hint="evaluate fewer candidates at once, or end other programs that use the GPU",
-            )
-        progress("waiting for memory on the GPU")
+        """Until other judges need less, or have heard that this one has too little.
+
+        One that is idle hears it within a second. If nobody else evaluates anything after that,
+        there is nobody to wait for.
+        """
+        held = device_state.claims().of_others()
+        if waits == len(_WAITS_FOR_MEMORY) or (waits > 0 and not held):
+            raise self._memory_missing(task, why)
+        progress(f"waiting for memory on the GPU: other evaluations hold {held / _GIB:.1f} GiB")
         self._keep_only(task)
         with device_state.need_of_memory().felt():
             time.sleep(_WAITS_FOR_MEMORY[waits])
+
+    def _memory_missing(self, task: Task, why: str) -> MissingPrerequisite:
+        """Say what a task takes, as far as that is known, and what there is."""
+        benches = [b for key, b in self._benches.items() if key[1] == task.content_hash]
+        sizes = [f"{w}: {size}" for bench in benches for w, size in bench.footprints().items()]
+        free, total = (size / _GIB for size in device_state.memory())
+        return MissingPrerequisite(
+            f"the GPU's memory does not suffice for task {task.name}: {free:.1f} of {total:.1f} "
+            f"GiB are free; {'; '.join([*sizes, why])}",
+            hint="end other programs that use the GPU, or give the task smaller workloads",
+        )
 
     def _keep_only(self, task: Task | None) -> None:
         """Let go of the benches of other tasks, as other judges will of theirs."""

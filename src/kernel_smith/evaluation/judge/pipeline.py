@@ -71,8 +71,11 @@ class Session(ABC):
 
     route: Route
     """How the candidate's kernels get to run here. Only natively they can be timed."""
-    keeps_disarmed = False
-    """Is the process whose kernels do nothing of use after the check that they matter?"""
+
+    @property
+    def keeps_disarmed(self) -> bool:
+        """Is the process whose kernels do nothing of use after the check that they matter?"""
+        return False
 
     def __init__(
         self,
@@ -126,12 +129,16 @@ class Session(ABC):
                 bench = self._make_ready(self._task, self._options)
                 for workload in self._task.workloads:
                     bench.prepare(workload)
-            with self._step("compile"):
-                self._compile(tree)
-            return self._run_gates(bench)
+            with bench.claims().holding(bench.lane_bytes(), self._tell_of_waiting):
+                with self._step("compile"):
+                    self._compile(tree)
+                return self._run_gates(bench)
         except Rejected as rejected:
             self.in_doubt = isinstance(rejected, Suspected)
             return self._record(reason=rejected.reason, rejected=rejected)
+
+    def _tell_of_waiting(self, held: int) -> None:
+        self._progress(f"waiting for memory: other evaluations hold {held / (1 << 30):.1f} GiB")
 
     def qualify(self, bench: Bench) -> Rival:
         """Take this candidate as far as the clock, for the sake of another.
@@ -277,7 +284,7 @@ class Session(ABC):
             self._progress(f"checking {workload.name}")
             with self._explaining(loading=True):
                 pool = bench.prepare(workload).pool
-                prepared = bench.enter(candidate, workload, pool.calls_to_check)
+                prepared = bench.enter(candidate, workload, pool.checks_at_once)
             with self._explaining(loading=False):
                 checked[workload.name] = check_workload(
                     candidate, prepared.pool, prepared.described, prepared.round_trip
@@ -292,6 +299,10 @@ class Session(ABC):
             if prepared.pool.left_out:
                 left_out = ", ".join(prepared.pool.left_out)
                 self._notes.append(f"{workload.name}: variants outside its domain: {left_out}")
+            if prepared.pool.note:
+                self._notes.append(f"{workload.name}: {prepared.pool.note}")
+            with self._explaining(loading=False):
+                bench.leave(candidate, workload)
         return checked
 
     def _check_kernels_matter(self, bench: Bench) -> None:
@@ -414,7 +425,10 @@ class Session(ABC):
 
 def _stays_right(bench: Bench, disarmed: Participant, workload: Workload) -> bool:
     prepared = bench.enter(disarmed, workload, 1)
-    return answers_right(disarmed, prepared.pool, prepared.described)
+    right = answers_right(disarmed, prepared.pool, prepared.described)
+    with contextlib.suppress(ChildFailed):
+        bench.leave(disarmed, workload)
+    return right
 
 
 def _worst_accuracy(checked: list[Checked]) -> Accuracy:

@@ -13,6 +13,7 @@ from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.judge.inputs.admission import examine
 from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.judge import Judge
+from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 from kernel_smith.records import Candidate, Options, Task
@@ -67,8 +68,8 @@ class Server:
 
     def _examine(self, request: dict[str, Any]) -> dict[str, Any]:
         task = Task.model_validate(request["task"])
-        reference = Reference(task)
-        found = [f for workload in task.workloads for f in examine(reference, workload)]
+        reference, budget = Reference(task), host_memory.budget()
+        found = [f for w in task.workloads for f in examine(reference, w, budget).found]
         return {"found": [{"workload": f.workload, "finding": f.finding.value} for f in found]}
 
     def _ids(self, request: dict[str, Any]) -> dict[str, Any]:

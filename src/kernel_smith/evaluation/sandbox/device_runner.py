@@ -25,7 +25,6 @@ from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
-_SHARE_OF_MEMORY = 0.4  # of the device, which others use as well
 _STREAM_OF_THREAD = 2  # `cudaStreamPerThread`
 
 
@@ -73,7 +72,7 @@ class DeviceRunner(Runner):
         allow_tf32 = request["tf32"]
         torch.backends.cuda.matmul.allow_tf32 = allow_tf32
         torch.backends.cudnn.allow_tf32 = allow_tf32
-        torch.cuda.set_per_process_memory_fraction(_SHARE_OF_MEMORY)
+        torch.cuda.set_per_process_memory_fraction(request["memory_share"])
         if request["confined"] and triton_tools.is_usable():
             triton_tools.ask_for_compilers(self._ask_for_object, self._tell)
         if request.get("compiled"):
@@ -94,6 +93,16 @@ class DeviceRunner(Runner):
             self._inputs.close()
         self._inputs = DeviceArena.open(fds[0], request["sizes"][0])
         return {"ok": True}
+
+    def _release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._graph = None
+        arena = self._inputs
+        answer = super()._release(request, fds)
+        if arena is not None:
+            arena.close()
+        if self._memory is not None:
+            self._memory.reset()
+        return answer
 
     def _build(self, kind: Any, arguments: list[Any], seed: int) -> Any:
         torch.cuda.default_generators[torch.cuda.current_device()].manual_seed(seed)

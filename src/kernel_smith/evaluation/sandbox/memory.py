@@ -23,3 +23,10 @@ def keep_freed_memory() -> None:
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
         libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+
+
+def trim_freed_memory() -> None:
+    """Return to the system what was freed and kept after all."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)

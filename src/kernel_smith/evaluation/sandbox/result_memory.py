@@ -22,6 +22,8 @@ _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, 
 class ResultMemory:
     def __init__(self) -> None:
         self._chunks: list[DeviceMemory] = []
+        self._former: list[DeviceMemory] = []  # that somebody still uses
+        self._used: dict[int, int] = {}  # address of a chunk -> bytes of it that PyTorch has
         self._left = 0  # of the last chunk
         self._returned: dict[int, list[int]] = {}
         self._announced = 0
@@ -49,6 +51,17 @@ class ResultMemory:
         allocate, free = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
         return torch.cuda.MemPool(torch._C._cuda_customAllocator(allocate, free))
 
+    def reset(self) -> None:
+        """Give back what no tensor uses any more. The judge forgets all chunks as well."""
+        self._former += self._chunks
+        self._chunks, self._left, self._returned, self._announced = [], 0, {}, 0
+        self.pool = self._new_pool()  # the last one goes, and with it what it kept
+        torch.cuda.empty_cache()
+        for chunk in [c for c in self._former if not self._used.get(c.address)]:
+            self._former.remove(chunk)
+            self._used.pop(chunk.address, None)
+            chunk.close()
+
     def locate(self, address: int) -> tuple[int, int] | None:
         """The chunk that an address lies in, and where in it."""
         for index, chunk in enumerate(self._chunks):
@@ -65,7 +78,9 @@ class ResultMemory:
     def _allocate(self, size: int, device: int, stream: int | None) -> int | None:
         size = -(-size // granularity()) * granularity()
         if self._returned.get(size):
-            return self._returned[size].pop()
+            address = self._returned[size].pop()
+            self._note(address, size)
+            return address
         try:
             if self._left < size:
                 self._chunks.append(DeviceMemory.create(max(size, _CHUNK)))
@@ -75,8 +90,18 @@ class ResultMemory:
         chunk = self._chunks[-1]
         address = chunk.address + chunk.size - self._left
         self._left -= size
+        self._note(address, size)
         return address
+
+    def _note(self, address: int, change: int) -> bool:
+        """Keep count of what is used; does the address belong to a chunk that results may use?"""
+        for chunk in (*self._chunks, *self._former):
+            if chunk.contains(address):
+                self._used[chunk.address] = self._used.get(chunk.address, 0) + change
+                return chunk in self._chunks
+        return False
 
     def _free(self, address: int, size: int, device: int, stream: int | None) -> None:
         size = -(-size // granularity()) * granularity()
-        self._returned.setdefault(size, []).append(address)
+        if self._note(address, -size):
+            self._returned.setdefault(size, []).append(address)

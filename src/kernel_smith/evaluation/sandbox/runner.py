@@ -42,7 +42,6 @@ from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 
 LONGEST_TRACEBACK = 8000
-_MOST_KEPT = 4
 _MOST_WORKLOADS = 256
 _COMPILERS = {
     "CompilationError": "compiler",
@@ -95,6 +94,7 @@ class Runner:
         self._arguments: list[list[Any]] = []
         self._results: list[Any] = []
         self._kept: list[list[torch.Tensor]] = []
+        self._most_kept = 0
         self._placed: list[list[torch.Tensor]] = []
         self._stamps: list[int] = []
         self._handed_over: list[int] = []  # descriptors that go with the next answer
@@ -123,6 +123,7 @@ class Runner:
             "bind": self._bind,
             "go": self._go,
             "collect": self._collect,
+            "release": self._release,
         }
 
     def _load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -179,6 +180,8 @@ class Runner:
         another order still computes the same function.
         """
         assert self._module is not None and self._inputs is not None
+        self._most_kept = request["kept"]
+        del self._kept[self._most_kept :]
         arguments = pickle.loads(base64.b64decode(request["arguments"]))
         kind = getattr(self._module, self._entry)
         check_signature(kind, arguments, f"{self._entry}()")
@@ -214,9 +217,20 @@ class Runner:
             check_signature(model.forward, self._arguments[0], "forward()")
         return {"ok": True}
 
+    def _release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Let go of all that belongs to a workload."""
+        self._model = None
+        self._models.clear()
+        self._arguments.clear()
+        self._results.clear()
+        self._placed.clear()
+        self._kept.clear()
+        self._inputs = self._outputs = None
+        return {"ok": True}
+
     def _forget_results(self) -> None:
         """All but a few, whose memory must not come back as the memory of a later result."""
-        if self._results and len(self._kept) < _MOST_KEPT:
+        if self._results and len(self._kept) < self._most_kept:
             tensors: list[torch.Tensor] = []
             flatten_result(self._results[0], tensors)
             self._kept.append([tensor for tensor in tensors if self._is_dense(tensor)])

@@ -57,7 +57,7 @@ class Work:
 def count_work(reference: Reference, workload: Workload, inputs: InputSet) -> Work:
     """Calls the reference once, on the inputs' device. May raise what the reference raises."""
     model = reference.model(workload)
-    copies = InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors])
+    copies = reference.protected(workload, inputs)
     sources = [*copies.tensors, *model.parameters(), *model.buffers()]
     outputs: list[torch.Tensor] = []
     with torch.no_grad(), FlopCounterMode(display=False) as counter, _Reads(sources) as reads:

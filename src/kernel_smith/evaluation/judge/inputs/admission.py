@@ -7,21 +7,38 @@ import functools
 import json
 import platform
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 import kernel_smith
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.inputs.footprint import measure
+from kernel_smith.evaluation.judge.inputs.pool import Budget, is_small
 from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     Result,
+    Variation,
     explained,
     secret_seed,
 )
-from kernel_smith.evaluation.judge.values.accuracy import Expected, computable, expect, is_finite
-from kernel_smith.evaluation.judge.values.comparison import compare
+from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, find_rows
+from kernel_smith.evaluation.judge.values.accuracy import (
+    Expected,
+    computable,
+    expect,
+    is_finite,
+    lost_by_precision,
+)
+from kernel_smith.evaluation.judge.values.comparison import compare, plainly_right
+from kernel_smith.evaluation.judge.values.pieces import same_bits
+from kernel_smith.evaluation.judge.values.variation import (
+    flat_mean,
+    larger_half,
+    mean_over_draws,
+    spread_of,
+)
 from kernel_smith.inline.cache import cache_root, keep_text
 from kernel_smith.records import Admission, Workload, content_hash
 
@@ -29,7 +46,10 @@ if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.platform.bench import Bench
 
 _DRAWS = 4
-_FEW_ELEMENTS = 8
+_TELLING = 0.25  # of how an output varies: what may be off by more says little
+_DRAWS_IN_PART = 3
+_EXAMINED = 4  # draws, of which the oracle is asked about one at a time
+_DRAWS_WHOLE = 2  # of what is large and cannot be looked at in part
 
 SENTENCES = {
     Admission.CONSTANT_OUTPUT: "every element of the output is the same",
@@ -47,16 +67,37 @@ SENTENCES = {
 class Found(NamedTuple):
     workload: str
     finding: Admission
+    detail: str = ""
 
     def __str__(self) -> str:
-        return f"workload {self.workload}: {self.finding}: {SENTENCES[self.finding]}"
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"workload {self.workload}: {self.finding}: {SENTENCES[self.finding]}{detail}"
+
+
+class Examined(NamedTuple):
+    """What was found about one workload, and how its results are to be compared."""
+
+    found: list[Found]
+    variation: Variation | None
+
+    def to_json(self) -> list[Any]:
+        found = [(f.workload, f.finding.value, f.detail) for f in self.found]
+        return [found, self.variation]
+
+    @classmethod
+    def from_json(cls, data: list[Any]) -> Examined:
+        found, variation = data
+        return cls(
+            [Found(name, Admission(value), detail) for name, value, detail in found],
+            None if variation is None else Variation(*variation),
+        )
 
 
 def admit(bench: Bench, also: Collection[Admission]) -> None:
     """Raise `BadInput` where a task has findings that nobody agreed to live with."""
     task = bench.task
     accepted = {*task.admit, *also}
-    found = _findings(bench.reference)
+    found = _findings(bench.reference, bench.budget())
     refused = [f for f in found if f.finding not in accepted]
     if refused:
         names = sorted({f.finding.value for f in refused})
@@ -68,60 +109,149 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
         )
 
 
-def _findings(reference: Reference) -> list[Found]:
+def _findings(reference: Reference, budget: Budget) -> list[Found]:
     """On all workloads; those of a task that was examined before are known."""
     task = reference.task
     versions = (torch.__version__, kernel_smith.__version__, platform.machine(), reference.device)
-    key = content_hash(task.content_hash, *versions)
+    key = content_hash(task.content_hash, *versions, "by variation")
     path = cache_root() / "admissions" / key[:2] / f"{key}.json"
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        return [Found(name, Admission(value)) for name, value in json.loads(path.read_text())]
-    found = [f for workload in task.workloads for f in examine(reference, workload)]
-    keep_text(path, json.dumps([(f.workload, f.finding.value) for f in found]))
-    return found
+    examined: dict[str, Examined] = {}
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        known = json.loads(path.read_text())
+        examined = {name: Examined.from_json(data) for name, data in known.items()}
+    if not examined:
+        examined = {w.name: examine(reference, w, budget) for w in task.workloads}
+        keep_text(path, json.dumps({name: e.to_json() for name, e in examined.items()}))
+    for workload in task.workloads:
+        variation = examined[workload.name].variation
+        if variation is not None:
+            reference.compare_by_variation(workload, variation)
+    return [found for each in examined.values() for found in each.found]
 
 
-def examine(reference: Reference, workload: Workload) -> list[Found]:
-    """All findings about one workload."""
-    draws = [reference.draw(workload, secret_seed()) for _ in range(_DRAWS)]
-    _demand_one_shape(reference, workload, draws)
+def examine(reference: Reference, workload: Workload, budget: Budget) -> Examined:
+    """All findings about one workload. Of a large one, some rows stand for all where they can."""
+    reference, draws = _manageable(reference, workload, budget)
+    return _Examiner(reference, workload, draws).examine()
+
+
+def _manageable(reference: Reference, workload: Workload, budget: Budget) -> tuple[Reference, int]:
+    """What is to be examined, and on how many draws."""
+    inputs = reference.draw(workload, secret_seed())
     with explained(reference.task, f"workload {workload.name}: Model.forward"):
-        answers = [reference.call(workload, inputs) for inputs in draws]
-    findings = [
-        *_look_at_inputs(reference, workload, draws, answers),
-        *_look_at_outputs(answers),
-    ]
-    if Admission.NON_FINITE not in findings:
-        findings += _try_impostors(reference, workload, draws, answers)
-    return [Found(workload.name, finding) for finding in dict.fromkeys(findings)]
+        footprint, answer = measure(reference, workload, inputs)
+    if is_small(footprint, budget):
+        return reference, _DRAWS
+    rows = find_rows(reference, workload, inputs, answer)
+    if rows is None:
+        if footprint.oracle + footprint.call > budget.free:
+            reference.do_without_oracle(workload)
+        return reference, _DRAWS_WHOLE
+    most = max(1, budget.at_once // _EXAMINED // rows.bytes_per_row(inputs, answer.tensors))
+    return PartOfReference(reference, rows, most), _DRAWS_IN_PART
 
 
-def _demand_one_shape(reference: Reference, workload: Workload, draws: list[InputSet]) -> None:
-    """Memory is shared and calls are compared one to one, so sizes are fixed per workload."""
-    shapes = {str([(tuple(t.shape), t.dtype) for t in inputs.tensors]) for inputs in draws}
-    if len(shapes) > 1:
-        raise BadInput(
-            f"{reference.task.path or reference.task.name}: workload {workload.name}: "
-            "get_inputs returns tensors of other shapes for another seed",
-            hint="give every workload fixed sizes; several sizes are several workloads",
+class _Examiner:
+    """Looks at one workload through a few draws of its inputs."""
+
+    def __init__(self, reference: Reference, workload: Workload, count: int) -> None:
+        self._reference = reference
+        self._workload = workload
+        self._is_large = count < _DRAWS
+        self._draws = [reference.draw(workload, secret_seed()) for _ in range(count)]
+        self._demand_one_shape()
+        with explained(reference.task, f"workload {workload.name}: Model.forward"):
+            self._answers = [reference.call(workload, inputs) for inputs in self._draws]
+
+    def examine(self) -> Examined:
+        findings = [*self._look_at_inputs(), *_look_at_outputs(self._answers)]
+        detail, variation = "", None
+        if Admission.NON_FINITE not in findings:
+            accepted = self._try_impostors()
+            if Admission.ACCEPTS_MEAN in accepted and Admission.INPUT_INDEPENDENT not in findings:
+                variation, detail = self._vary()
+                accepted = self._try_impostors() if variation is not None else accepted
+            findings += accepted
+        details = {Admission.ACCEPTS_MEAN: detail}
+        found = [
+            Found(self._workload.name, finding, details.get(finding, ""))
+            for finding in dict.fromkeys(findings)
+        ]
+        return Examined(found, variation)
+
+    def _demand_one_shape(self) -> None:
+        """Memory is shared and calls are compared one to one, so sizes are fixed per workload."""
+        task = self._reference.task
+        shapes = {str([(tuple(t.shape), t.dtype) for t in d.tensors]) for d in self._draws}
+        if len(shapes) > 1:
+            raise BadInput(
+                f"{task.path or task.name}: workload {self._workload.name}: "
+                "get_inputs returns tensors of other shapes for another seed",
+                hint="give every workload fixed sizes; several sizes are several workloads",
+            )
+
+    def _look_at_inputs(self) -> list[Admission]:
+        findings = []
+        draws, answers = self._draws, self._answers
+        again = self._reference.call(self._workload, draws[0])
+        if not _equal(again.tensors, answers[0].tensors):
+            findings.append(Admission.RANDOM_REFERENCE)
+        if draws[0].tensors and all(_equal(d.tensors, draws[0].tensors) for d in draws[1:]):
+            findings.append(Admission.SEED_INDEPENDENT)
+        elif all(_equal(a.tensors, answers[0].tensors) for a in answers[1:]):
+            findings.append(Admission.INPUT_INDEPENDENT)
+        if self._reference.mutates(self._workload, draws[0]):
+            findings.append(Admission.MUTATES_INPUTS)
+        return findings
+
+    def _vary(self) -> tuple[Variation | None, str]:
+        """Compare outputs by how they vary from now on; or say why that does not help."""
+        reference, workload = self._reference, self._workload
+        if reference.task.tolerance is not None:
+            return None, "by the task's own tolerance"
+        spread = spread_of([answer.tensors for answer in self._answers])
+        lost = lost_by_precision(reference, workload, self._draws[0], len(spread))
+        variation = Variation(spread, lost)
+        reference.compare_by_variation(workload, variation)
+        allowed = self._expected(0).bounds.atols or []
+        pairs = [(a, s) for a, s in zip(allowed, spread, strict=True) if a is not None]
+        if pairs and all(atol <= _TELLING * each for atol, each in pairs):
+            return variation, ""
+        reference.compare_by_size(workload)
+        worst = max(pairs, key=lambda pair: pair[0] / max(pair[1], 1e-300), default=None)
+        if worst is None:
+            return None, ""
+        return None, (
+            f"it varies by {worst[1]:.2g} around that, and {reference.task.precision} arithmetic "
+            f"may be off by {worst[0]:.2g}"
         )
 
+    def _try_impostors(self) -> list[Admission]:
+        findings = []
+        right, answers = self._answers[0].tensors, self._answers
+        expected = functools.cache(self._expected)
+        zeros = [torch.zeros_like(t) for t in right]
+        if self._passes(zeros, expected(0), 0) or self._passes(
+            [larger_half(t) for t in right], expected(0), 0
+        ):
+            findings.append(Admission.ACCEPTS_ZEROS)
+        # The mean of other draws may come close to a single number once, by chance.
+        others = [answers[:draw] + answers[draw + 1 :] for draw in (0, 1)]
+        if self._passes([flat_mean(t) for t in right], expected(0), 0) or all(
+            self._passes(mean_over_draws([a.tensors for a in rest]), expected(draw), draw)
+            for draw, rest in enumerate(others)
+        ):
+            findings.append(Admission.ACCEPTS_MEAN)
+        return findings
 
-def _look_at_inputs(
-    reference: Reference, workload: Workload, draws: list[InputSet], answers: list[Result]
-) -> list[Admission]:
-    findings = []
-    first = draws[0]
-    again = reference.call(workload, first)
-    if not _equal(again.tensors, answers[0].tensors):
-        findings.append(Admission.RANDOM_REFERENCE)
-    if draws[0].tensors and all(_equal(d.tensors, first.tensors) for d in draws[1:]):
-        findings.append(Admission.SEED_INDEPENDENT)
-    elif all(_equal(a.tensors, answers[0].tensors) for a in answers[1:]):
-        findings.append(Admission.INPUT_INDEPENDENT)
-    if reference.mutates(workload, first):
-        findings.append(Admission.MUTATES_INPUTS)
-    return findings
+    def _expected(self, draw: int) -> Expected:
+        return expect(self._reference, self._workload, self._draws[draw])
+
+    def _passes(self, impostor: list[torch.Tensor], expected: Expected, draw: int) -> bool:
+        if self._is_large:  # the benefit of the doubt takes the oracle many times
+            return plainly_right(impostor, expected)
+        inputs: InputSet = self._draws[draw]
+        return compare(impostor, expected, self._reference, self._workload, inputs).reason is None
 
 
 def _look_at_outputs(answers: list[Result]) -> list[Admission]:
@@ -136,65 +266,7 @@ def _look_at_outputs(answers: list[Result]) -> list[Admission]:
     return findings
 
 
-def _try_impostors(
-    reference: Reference, workload: Workload, draws: list[InputSet], answers: list[Result]
-) -> list[Admission]:
-    @functools.cache
-    def expected(draw: int) -> Expected:
-        return expect(reference, workload, draws[draw])
-
-    def passes(impostor: list[torch.Tensor], draw: int = 0) -> bool:
-        found = compare(impostor, expected(draw), reference, workload, draws[draw])
-        return found.reason is None
-
-    findings = []
-    right = answers[0].tensors
-    if passes([torch.zeros_like(t) for t in right]) or passes([_larger_half(t) for t in right]):
-        findings.append(Admission.ACCEPTS_ZEROS)
-    # The mean of other draws may come close to a single number once, by chance.
-    others = [answers[:draw] + answers[draw + 1 :] for draw in (0, 1)]
-    if passes([_flat_mean(t) for t in right]) or all(
-        passes(_mean_over_draws(rest), draw) for draw, rest in enumerate(others)
-    ):
-        findings.append(Admission.ACCEPTS_MEAN)
-    return findings
-
-
-def _larger_half(tensor: torch.Tensor) -> torch.Tensor:
-    """Zero where the answer is small: a few huge elements must not excuse all the others."""
-    if not tensor.is_floating_point() and not tensor.is_complex():
-        return torch.zeros_like(tensor)
-    sizes = tensor.abs()
-    counted = sizes[sizes > 0]
-    if counted.numel() < _FEW_ELEMENTS:
-        return torch.zeros_like(tensor)
-    return torch.where(sizes > counted.median(), tensor, 0)
-
-
-def _flat_mean(tensor: torch.Tensor) -> torch.Tensor:
-    """The mean everywhere; a single element has no other mean than itself, so take none."""
-    if tensor.numel() < 2:
-        return torch.full_like(tensor, 0)
-    return torch.full_like(tensor, _wide(tensor).mean().to(tensor.dtype).item())
-
-
-def _mean_over_draws(answers: list[Result]) -> list[torch.Tensor]:
-    """What someone who knows the distribution but not the inputs would answer."""
-    means = []
-    for same in zip(*(answer.tensors for answer in answers), strict=True):
-        if len({t.shape for t in same}) > 1:
-            means.append(torch.zeros_like(same[0]))
-        else:
-            means.append(torch.stack([_wide(t) for t in same]).mean(0).to(same[0].dtype))
-    return means
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
-
-
 def _equal(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
     return len(left) == len(right) and all(
-        a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
-        for a, b in zip(left, right, strict=True)
+        a.shape == b.shape and same_bits(a, b) for a, b in zip(left, right, strict=True)
     )

@@ -9,35 +9,42 @@ candidates, but none sees the same one twice: timing hands them out without repl
 they run out it mixes the elements of two of them, as long as there are mixtures left. Whenever the
 judge has nothing else to do it redraws what was used, so that feedback about one candidate says
 nothing about the inputs of the next.
+
+Sets of a workload too large for that are drawn when they are needed: see `large_pool.py`.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
+import torch
+
+from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check, Facts, SmallCheck
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint, measure
+from kernel_smith.evaluation.judge.inputs.large_pool import LargePool
 from kernel_smith.evaluation.judge.inputs.mixing import BlockMixer, Mixer
-from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, secret_seed, vary
-from kernel_smith.evaluation.judge.values.accuracy import (
-    MOST_BY_ROUNDING,
-    Expected,
-    expect,
-    is_finite,
-    precision_rtol,
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    Result,
+    secret_seed,
 )
+from kernel_smith.evaluation.judge.inputs.variants import is_beyond_precision, try_variant
+from kernel_smith.evaluation.judge.values.accuracy import is_finite, precision_rtol
+from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
 
-_MAX_BYTES = {"cpu": 192 << 20, "cuda": 256 << 20}
-_MAX_KEPT_ANSWER = {"cpu": 1 << 40, "cuda": 64 << 20}
-_MAX_HIDDEN_BYTES = {"cpu": 1 << 40, "cuda": 256 << 20}
+_SHARE_OF_ONE_CALL = 8  # of what may be kept: a workload is small if that many calls fit
+_SHARE_OF_HIDDEN = 2  # of what may be kept
 _HIDDEN_CHECKS = {"cpu": 2, "cuda": 1}  # per variant; on a GPU a few of them are used at most
 _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
 _ENOUGH_TO_MIX = {"cpu": 4096, "cuda": 64}  # on a GPU to draw takes longer than to mix
-_MAX_REFERENCE_ERROR = 1e-2
 _BLOCK_SETS, _BLOCK_BYTES = 128, 256 << 20  # mixed at once
 _MIXING_TRIALS = 12
 _MIXING_SECONDS = 0.25
@@ -45,41 +52,91 @@ _MIXING_SECONDS = 0.25
 _system_random = random.SystemRandom()
 
 
-class CheckSet:
-    """One input set and its right answer, which is computed again each time if it is large."""
+class Budget(NamedTuple):
+    """The memory that the sets of one workload may take, in bytes."""
 
-    def __init__(self, inputs: InputSet, answer: Callable[[], Expected], most_bytes: int) -> None:
-        self.inputs = inputs
-        self.used = False
-        self._answer = answer
-        expected = answer()
-        self.rtols = expected.rtols
-        self.reference_error = expected.reference_error
-        kept = [*expected.reference.tensors, *expected.oracle]
-        self.nbytes = sum(tensor.nbytes for tensor in (*inputs.tensors, *kept))
-        self._kept = expected if self.nbytes <= most_bytes else None
+    kept: int  # for sets that are kept
+    at_once: int  # for what the oracle is asked about
+    free: int  # in all
+
+
+class Pool(Protocol):
+    """The sets of one workload, kept or drawn when needed."""
+
+    reference: Reference
+    workload: Workload
+    footprint: Footprint
+    answer: Result  # what a call returns; its tensors may lack content
+    left_out: list[str]
+    is_large: bool
 
     @property
-    def expected(self) -> Expected:
-        return self._kept or self._answer()
+    def author(self) -> Check: ...
+    @property
+    def layouts(self) -> list[InputSet]: ...  # an example of every layout; the same
+    @property
+    def facts(self) -> Facts: ...  # of the author's distribution
+    @property
+    def note(self) -> str: ...
+    @property
+    def calls_to_check(self) -> int: ...
+    @property
+    def checks_at_once(self) -> int: ...
+    def hand_out_checks(self) -> list[Check]: ...
+    def hand_out_hidden_checks(self) -> list[Check]: ...
+    def timing_sets(self) -> Iterator[InputSet]: ...
+    def check(self, inputs: InputSet) -> Check: ...
+    def compare_timed(
+        self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
+    ) -> Comparison: ...
+    def redraw_one(self) -> bool: ...
+
+
+def is_small(footprint: Footprint, budget: Budget) -> bool:
+    """Can many calls be kept?"""
+    return footprint.call <= budget.kept // _SHARE_OF_ONE_CALL
+
+
+def make_pool(reference: Reference, workload: Workload, seeds: int, budget: Budget) -> Pool:
+    """See how large a call is, and prepare its sets accordingly."""
+    inputs = reference.draw(workload, secret_seed())
+    footprint, answer = measure(reference, workload, inputs)
+    if is_small(footprint, budget):
+        return InputPool(reference, workload, footprint, seeds, budget.kept)
+    if footprint.oracle + footprint.call > budget.free:
+        reference.do_without_oracle(workload)
+    reference.mutates(workload, inputs)  # where it does not, it needs no copies
+    return LargePool(reference, workload, footprint, inputs, answer, budget.at_once)
 
 
 class InputPool:
     """The prepared sets of one workload."""
 
-    def __init__(self, reference: Reference, workload: Workload, seeds: int) -> None:
+    is_large = False
+    note = ""
+
+    def __init__(
+        self,
+        reference: Reference,
+        workload: Workload,
+        footprint: Footprint,
+        seeds: int,
+        most_bytes: int,
+    ) -> None:
         self.reference = reference
         self.workload = workload
+        self.footprint = footprint
+        self._most_bytes = most_bytes
         self.extra_rtol = precision_rtol(
             reference, workload, reference.draw(workload, secret_seed())
         )
         self._kind = reference.device
-        self.checks = [self._answered(self._draw()) for _ in range(seeds)]
-        self.answer = self.author.expected.reference  # what a call returns
+        self.checks = [self.check(self._draw()) for _ in range(seeds)]
+        self.answer = self.author.expected.reference
         self.left_out: list[str] = []
         for variant in reference.task.variants:
             check = self._try_variant(variant)
-            if check is None or self._is_beyond_precision(check):
+            if check is None or is_beyond_precision(reference, workload, check):
                 self.left_out.append(variant.value)
             else:
                 self.checks.append(check)
@@ -98,26 +155,37 @@ class InputPool:
         return len(self.checks) + 1
 
     @property
-    def author(self) -> CheckSet:
+    def checks_at_once(self) -> int:
+        return self.calls_to_check
+
+    @property
+    def author(self) -> SmallCheck:
         return self.checks[0]
 
     @property
-    def rtols(self) -> list[float]:
-        """The tolerance of each output on the author's distribution."""
-        author = [c.rtols for c in self.checks if c.inputs.label == "author"]
-        return [max(same) for same in zip(*author, strict=True)]
+    def layouts(self) -> list[InputSet]:
+        return [check.inputs for check in self.checks]
 
-    def hand_out_checks(self) -> list[CheckSet]:
+    @property
+    def facts(self) -> Facts:
+        """What the oracle says of the author's distribution."""
+        author = [c.facts.rtols for c in self.checks if c.label == AUTHOR]
+        rtols = [max(same) for same in zip(*author, strict=True)]
+        facts = self.author.facts
+        return facts._replace(bounds=replace(facts.bounds, rtols=rtols))
+
+    def hand_out_checks(self) -> list[Check]:
         """All check sets in random order, so that position says nothing."""
         for check in self.checks:
             check.used = True
         return _system_random.sample(self.checks, len(self.checks))
 
-    def hand_out_hidden_checks(self) -> list[CheckSet]:
+    def hand_out_hidden_checks(self) -> list[Check]:
         """Variants for the midst of timing, in random order."""
         for check in self.hidden_checks:
             check.used = True
-        return _system_random.sample(self.hidden_checks, len(self.hidden_checks))
+        hidden = self.hidden_checks
+        return _system_random.sample(hidden, len(hidden))
 
     def timing_sets(self) -> Iterator[InputSet]:
         """An endless supply for one candidate, each set with content it has not seen."""
@@ -175,52 +243,39 @@ class InputPool:
     def _draw(self) -> InputSet:
         return self.reference.draw(self.workload, secret_seed())
 
-    def _answered(self, inputs: InputSet) -> CheckSet:
-        answer = partial(expect, self.reference, self.workload, inputs, self.extra_rtol)
-        return CheckSet(inputs, answer, _MAX_KEPT_ANSWER[self._kind])
+    def check(self, inputs: InputSet) -> SmallCheck:
+        """A check of these very inputs."""
+        return SmallCheck(self.reference, self.workload, inputs, self.extra_rtol)
 
-    def _redrawn(self, check: CheckSet) -> CheckSet:
+    def compare_timed(
+        self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
+    ) -> Comparison:
+        """Have the oracle decide about a timed call whose result differs from the reference's."""
+        return self.check(inputs).compare(got, inputs)
+
+    def _redrawn(self, check: SmallCheck) -> SmallCheck:
         """Another set of the same kind; the same one where the domain leaves no other."""
-        label = check.inputs.label
-        if label == "author":
-            return self._answered(self._draw())
-        return self._try_variant(Variant(label)) or check
+        if check.label == AUTHOR:
+            return self.check(self._draw())
+        return self._try_variant(Variant(check.label)) or check
 
-    def _draw_hidden_checks(self) -> list[CheckSet]:
-        """More sets of every variant."""
-        labels = [c.inputs.label for c in self.checks if c.inputs.label != "author"]
+    def _draw_hidden_checks(self) -> list[SmallCheck]:
+        """More sets of every variant, as many as there is room for."""
+        labels = [c.label for c in self.checks if c.label != AUTHOR]
         labels *= _HIDDEN_CHECKS[self._kind]
-        if len(labels) * self.author.nbytes > _MAX_HIDDEN_BYTES[self._kind]:
-            return []
+        each = self.footprint.inputs + 3 * self.footprint.outputs
+        labels = labels[: self._most_bytes // _SHARE_OF_HIDDEN // max(each, 1)]
         drawn = [self._try_variant(Variant(label)) for label in labels]
         return [check for check in drawn if check is not None]
 
-    def _try_variant(self, variant: Variant) -> CheckSet | None:
-        """A variant only counts where the reference itself is finite and accurate."""
-        inputs = self._draw()
-        try:
-            check = self._answered(vary(inputs, variant, secret_seed()))
-        except Exception:
-            # The author's own way to say that these inputs are outside the domain.
-            return None
-        answers = check.expected.reference.tensors
-        finite = all(is_finite(t) for t in answers if t.is_floating_point())
-        coarse = any(t.is_floating_point() and t.dtype.itemsize < 4 for t in answers)
-        limit = _MAX_REFERENCE_ERROR * (8 if coarse else 1)
-        return check if finite and check.reference_error <= limit else None
-
-    def _is_beyond_precision(self, check: CheckSet) -> bool:
-        """Does the precision that the task allows lose the result? A tanh of large values does."""
-        if all(t.dtype.itemsize < 4 for t in check.inputs.tensors if t.is_floating_point()):
-            return False  # they are as coarse themselves
-        rtol = precision_rtol(self.reference, self.workload, check.inputs)
-        return rtol > max([MOST_BY_ROUNDING, *check.rtols])
+    def _try_variant(self, variant: Variant) -> SmallCheck | None:
+        return try_variant(self.reference, self.workload, variant, self.extra_rtol)
 
     def _fill_pool(self, most: int) -> None:
         pool = self._pool
         size = sum(t.nbytes for t in self.author.inputs.tensors) or 1
         deadline = time.monotonic() + _MAX_SECONDS
-        while len(pool) < most and (len(pool) + 1) * size <= _MAX_BYTES[self._kind]:
+        while len(pool) < most and (len(pool) + 1) * size <= self._most_bytes:
             pool.append(self._draw())
             if len(pool) >= _MIN_TIMING_SETS and time.monotonic() > deadline:
                 break

@@ -6,20 +6,22 @@ Only the judge imports this. A task file is the user's own and is trusted, as a 
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import linecache
 import random
 import secrets
+import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import torch
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.values.pieces import pieces, same_bits
+from kernel_smith.evaluation.sandbox.memory import trim_freed_memory
 from kernel_smith.evaluation.sandbox.tree import (
     UnsupportedValue,
     flatten,
@@ -62,6 +64,13 @@ class Result:
     tensors: list[torch.Tensor]
 
 
+class Variation(NamedTuple):
+    """Of outputs that hardly vary, in absolute numbers per output."""
+
+    spread: list[float]  # how much they differ between elements, or between inputs if that is less
+    lost: list[float]  # how far off the precision that the task allows makes them
+
+
 def secret_seed() -> int:
     return secrets.randbits(63)
 
@@ -80,6 +89,9 @@ class Reference:
         self._init_arguments: dict[str, list[Any]] = {}
         self._models: dict[str, torch.nn.Module] = {}
         self._oracles: dict[str, torch.nn.Module] = {}
+        self._pure: set[str] = set()  # workloads on which it leaves its inputs alone
+        self._without_oracle: set[str] = set()
+        self._variations: dict[str, Variation] = {}
 
     @property
     def parameter_seed(self) -> int:
@@ -104,11 +116,22 @@ class Reference:
     def model(self, workload: Workload) -> torch.nn.Module:
         """The reference module for a workload, with parameters from the secret seed."""
         if workload.name not in self._models:
-            arguments = self.init_arguments(workload)
-            with explained(self.task, "Model(...)"), torch.device(self.device):
-                seed_everything(self._parameter_seed)
-                self._models[workload.name] = self._module.Model(*arguments).to(self.device)
+            self._models[workload.name] = self._build(workload)
         return self._models[workload.name]
+
+    def _build(self, workload: Workload) -> torch.nn.Module:
+        arguments = self.init_arguments(workload)
+        with explained(self.task, "Model(...)"), torch.device(self.device):
+            seed_everything(self._parameter_seed)
+            model: torch.nn.Module = self._module.Model(*arguments)
+            return model.to(self.device)
+
+    def _another(self, workload: Workload) -> torch.nn.Module:
+        """Build a module with the same parameters. A copy of the first could share functions with
+        it that go on using the first one's."""
+        model = self._build(workload)
+        model.load_state_dict(self.model(workload).state_dict())
+        return model
 
     def draw(self, workload: Workload, seed: int) -> InputSet:
         """Inputs of the author's distribution, from one seed."""
@@ -130,42 +153,96 @@ class Reference:
                     f"{_where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
                     hint="return dense tensors; a sparse one can travel as its parts",
                 )
-        placed = [tensor.detach().to(self.device, copy=True) for tensor in tensors]
-        return InputSet(template, placed)
+        del arguments
+        # An author may keep a tensor, and hand out the same again.
+        kept = [held != _HELD_BY_US_ALONE for held in _holders(tensors)]
+        pairs = zip(tensors, kept, strict=True)
+        return InputSet(template, [t.detach().to(self.device, copy=copy) for t, copy in pairs])
 
     def call(self, workload: Workload, inputs: InputSet) -> Result:
         """The reference in its own dtype. May raise: variants can leave a task's domain."""
         self._pause()
-        return _call(self.model(workload), inputs)
+        return _call(self.model(workload), self.protected(workload, inputs))
+
+    def protected(self, workload: Workload, inputs: InputSet) -> InputSet:
+        """Copy what the reference might change."""
+        return inputs if workload.name in self._pure else _copied(inputs)
 
     def mutates(self, workload: Workload, inputs: InputSet) -> bool:
-        """Does the reference change its inputs?"""
-        copies = InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors])
+        """Does the reference change its inputs? Where it does not, they are not copied again."""
+        copies = _copied(inputs)
         with torch.no_grad():
             self.model(workload)(*copies.arguments())
         pairs = zip(copies.tensors, inputs.tensors, strict=True)
-        return not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
+        if all(same_bits(after, before) for after, before in pairs):
+            self._pure.add(workload.name)
+            return False
+        return True
+
+    def affords_oracle(self, workload: Workload) -> bool:
+        """Is there memory for this workload in double precision?"""
+        return workload.name not in self._without_oracle
+
+    def do_without_oracle(self, workload: Workload) -> None:
+        """Take the reference's own answer for the right one from now on."""
+        self._without_oracle.add(workload.name)
+
+    def variation(self, workload: Workload) -> Variation | None:
+        """How outputs vary, where that is what they are compared by."""
+        return self._variations.get(workload.name)
+
+    def compare_by_variation(self, workload: Workload, variation: Variation) -> None:
+        """Hold errors against how outputs vary, and no longer against their size."""
+        self._variations[workload.name] = variation
+
+    def compare_by_size(self, workload: Workload) -> None:
+        """Hold errors against the size of outputs, as usual."""
+        self._variations.pop(workload.name, None)
 
     def oracle(self, workload: Workload, inputs: InputSet) -> Result:
         """The same computation in double precision."""
         self._pause()
         if workload.name not in self._oracles:
-            self._oracles[workload.name] = copy.deepcopy(self.model(workload)).double()
+            self._oracles[workload.name] = self._another(workload).double()
         return _call(self._oracles[workload.name], promote(inputs))
 
-    def oracle_coarse(
+    def give_memory_back(self) -> None:
+        """Return what was freed to the system: others may need it more than the next call."""
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+        else:
+            trim_freed_memory()
+
+    def parameter_bytes(self, workload: Workload) -> int:
+        """Return the size of its parameters and buffers."""
+        model = self.model(workload)
+        return sum(t.nbytes for t in (*model.parameters(), *model.buffers()))
+
+    def coarse(
         self,
         workload: Workload,
         inputs: InputSet,
         coarsen: Callable[[torch.Tensor], torch.Tensor],
     ) -> Result:
-        """The oracle on inputs and parameters with fewer bits of mantissa."""
-        model = copy.deepcopy(self.model(workload)).double()
-        for parameter in model.parameters():
-            parameter.data = coarsen(parameter.data)
-        promoted = promote(inputs)
-        tensors = [coarsen(t) for t in promoted.tensors]
-        return _call(model, InputSet(promoted.template, tensors))
+        """The oracle on inputs and parameters with fewer bits of mantissa. Without an oracle, the
+        reference: what its own precision loses is far less."""
+        wide = self.affords_oracle(workload)
+        model = self._another(workload)
+        model = model.double() if wide else model
+        changed = promote(inputs) if wide else _copied(inputs)
+        for tensor in (*(p.data for p in model.parameters()), *changed.tensors):
+            for _, (part,) in pieces(tensor):
+                part.copy_(coarsen(part))
+        return _call(model, changed)
+
+
+def _holders(tensors: list[torch.Tensor]) -> list[tuple[int, int]]:
+    """How many refer to each tensor, and to the memory behind it."""
+    count = torch._C._storage_Use_Count
+    return [(sys.getrefcount(t), count(t.untyped_storage()._cdata)) for t in tensors]
+
+
+_HELD_BY_US_ALONE = _holders([torch.empty(1)])[0]
 
 
 def _argument_list(returned: Any) -> list[Any]:
@@ -175,24 +252,27 @@ def _argument_list(returned: Any) -> list[Any]:
     return list(returned)
 
 
+def _copied(inputs: InputSet) -> InputSet:
+    return InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors], inputs.label)
+
+
 def _call(model: torch.nn.Module, inputs: InputSet) -> Result:
-    copies = InputSet(inputs.template, [tensor.clone() for tensor in inputs.tensors])
     tensors: list[torch.Tensor] = []
     with torch.no_grad():
-        tree = flatten_result(model(*copies.arguments()), tensors)
+        tree = flatten_result(model(*inputs.arguments()), tensors)
     return Result(tree, tensors)
 
 
 def promote(inputs: InputSet) -> InputSet:
-    """Floating point and complex tensors in double precision; the rest as they are."""
+    """Copies in double precision of floating point and complex tensors; copies of the rest."""
     tensors = [_promoted(t) for t in inputs.tensors]
     return InputSet(inputs.template, tensors, inputs.label)
 
 
 def _promoted(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_complex():
-        return tensor.to(torch.complex128)
-    return tensor.double() if tensor.is_floating_point() else tensor
+        return tensor.to(torch.complex128, copy=True)
+    return tensor.to(torch.float64 if tensor.is_floating_point() else tensor.dtype, copy=True)
 
 
 def round_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
@@ -219,13 +299,11 @@ def _with_mantissa(
 def vary(inputs: InputSet, variant: Variant, seed: int) -> InputSet:
     """A variant of the author's inputs; only floating point tensors change."""
     generator = torch.Generator().manual_seed(seed)
-    tensors = [_vary_tensor(t, variant, generator) for t in inputs.tensors]
+    tensors = [vary_tensor(t, variant, generator) for t in inputs.tensors]
     return InputSet(inputs.template, tensors, variant.value)
 
 
-def _vary_tensor(
-    tensor: torch.Tensor, variant: Variant, generator: torch.Generator
-) -> torch.Tensor:
+def vary_tensor(tensor: torch.Tensor, variant: Variant, generator: torch.Generator) -> torch.Tensor:
     if variant is Variant.STRIDED:
         return _strided(tensor)
     if not tensor.is_floating_point() or tensor.numel() == 0:
@@ -292,7 +370,9 @@ def explained(task: Task, what: str) -> Iterator[None]:
                 line = trace.tb_lineno
             trace = trace.tb_next
         place = _where(task) + (f":{line}" if line else "")
+        hint = "mend the task file, then run `kernel-smith tasks check` on it"
+        if isinstance(error, ModuleNotFoundError):
+            hint = f"install what it imports, such as by `pip install {error.name}`"
         raise BadInput(
-            f"{place}: {what} raised {type(error).__name__}: {error}",
-            hint="mend the task file, then run `kernel-smith tasks check` on it",
+            f"{place}: {what} raised {type(error).__name__}: {error}", hint=hint
         ) from error

@@ -13,9 +13,13 @@ from typing import Any
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
-from kernel_smith.evaluation.judge.inputs.pool import InputPool
+from kernel_smith.evaluation.judge.inputs.checks import AUTHOR
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint
+from kernel_smith.evaluation.judge.inputs.pool import Budget, Pool, make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
-from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
+from kernel_smith.evaluation.judge.platform import host_memory
+from kernel_smith.evaluation.judge.platform.memory_claims import Claims
+from kernel_smith.evaluation.judge.platform.participant import MOST_KEPT, Batch, Participant
 from kernel_smith.evaluation.judge.processes.child import Child
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.timing.host_clock import capacity_for, cost_of_asking
@@ -38,7 +42,7 @@ COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 class Prepared:
     """One workload of a bench."""
 
-    pool: InputPool
+    pool: Pool
     seconds: float  # the reference's time per call, roughly
     round_trip: float  # of a batch without calls
     described: dict[str, Any]  # what the reference's results look like
@@ -46,7 +50,7 @@ class Prepared:
 
     @property
     def output_bytes(self) -> int:
-        return sum(t.nbytes for t in self.pool.answer.tensors)
+        return self.pool.footprint.outputs
 
 
 class Bench:
@@ -68,7 +72,7 @@ class Bench:
             Limits(),
         )
         self._seeds = seeds
-        self._pools: dict[str, InputPool] = {}
+        self._pools: dict[str, Pool] = {}
         self._prepared: dict[str, Prepared] = {}
         self._baselines: dict[str, Participant] = {}
         self._successor: Participant | None = None
@@ -80,34 +84,56 @@ class Bench:
     def _pause(self) -> None:
         """Before each use of the device by the reference."""
 
-    def pool(self, workload: Workload) -> InputPool:
+    def pool(self, workload: Workload) -> Pool:
         if workload.name not in self._pools:
-            self._pools[workload.name] = InputPool(self.reference, workload, self._seeds)
+            self._pools[workload.name] = make_pool(
+                self.reference, workload, self._seeds, self.budget()
+            )
+            if self._pools[workload.name].is_large:
+                self.reference.give_memory_back()
         return self._pools[workload.name]
+
+    def budget(self) -> Budget:
+        """The memory that the sets of one workload may take."""
+        return host_memory.budget()
+
+    def claims(self) -> Claims:
+        """The memory that evaluations take, as lanes share it."""
+        return host_memory.claims()
+
+    def footprints(self) -> dict[str, Footprint]:
+        """The sizes of its workloads, as far as they are known."""
+        return {name: pool.footprint for name, pool in self._pools.items()}
+
+    def lane_bytes(self) -> int:
+        """What an evaluation takes at most."""
+        return max(self.pool(workload).footprint.lane for workload in self.task.workloads)
 
     def prepare(self, workload: Workload) -> Prepared:
         """Draw the sets and learn from the reference's process how it behaves."""
         if workload.name not in self._prepared:
             pool = self.pool(workload)
-            inputs = [c.inputs for c in pool.checks if c.inputs.label == "author"]
             participant = self._baseline("eager")
-            self._enter(participant, workload, len(inputs))
-            participant.bind(inputs)
-            participant.run()
+            self._prepared[workload.name] = self._learn(pool, participant, workload)
+            if pool.is_large:
+                participant.release()
+        return self._prepared[workload.name]
+
+    def _learn(self, pool: Pool, participant: Participant, workload: Workload) -> Prepared:
+        """Have the reference's process answer the author's sets."""
+        checks = [c for c in pool.hand_out_checks() if c.label == AUTHOR][: pool.checks_at_once]
+        inputs = [check.draw() for check in checks]
+        self._enter(participant, workload, len(inputs), timed=True)
+        for _ in range(2):
             participant.bind(inputs)
             batch = participant.run()
-            if batch.first is None:
-                raise InternalError("the reference's process returned no result")
-            round_trip = self._round_trip(participant, inputs[0])
-            seconds = self._seconds_per_call(participant, batch, round_trip)
-            size = sum(t.nbytes for t in inputs[0].tensors) + sum(
-                t.nbytes for t in pool.answer.tensors
-            )
-            capacity = capacity_for(size, self.arena_bytes)
-            self._prepared[workload.name] = Prepared(
-                pool, seconds, round_trip, batch.first, capacity
-            )
-        return self._prepared[workload.name]
+        if batch.first is None:
+            raise InternalError("the reference's process returned no result")
+        round_trip = self._round_trip(participant, inputs[0])
+        seconds = self._seconds_per_call(participant, batch, round_trip)
+        size = pool.footprint.inputs + pool.footprint.outputs
+        capacity = capacity_for(size, self.arena_bytes)
+        return Prepared(pool, seconds, round_trip, batch.first, capacity)
 
     def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
         return cost_of_asking(participant, any_set).usual
@@ -122,10 +148,11 @@ class Bench:
         participants = []
         for name in options.baselines:
             participant = self._baseline(name)
-            self._enter(participant, workload, capacity)
+            self._enter(participant, workload, capacity, timed=True)
             if name in COMPILED:
-                participant.bind([prepared.pool.author.inputs])
+                participant.bind([prepared.pool.author.draw()])
                 participant.run()
+                participant.unbind()
             participants.append(participant)
         return participants
 
@@ -141,21 +168,44 @@ class Bench:
             self._successor = self._launch_baseline("eager")
             self._has_timed = False
 
-    def enter(self, participant: Participant, workload: Workload, capacity: int) -> Prepared:
-        """Let a participant construct its module and share memory for `capacity` calls."""
+    def enter(
+        self, participant: Participant, workload: Workload, capacity: int, *, timed: bool = False
+    ) -> Prepared:
+        """Let a participant construct its module and share memory for `capacity` calls.
+
+        While calls are checked, results are kept to notice memory that is used again.
+        """
         prepared = self.prepare(workload)
-        self._enter(participant, workload, capacity)
+        self._enter(participant, workload, capacity, timed=timed)
         return prepared
 
-    def _enter(self, participant: Participant, workload: Workload, capacity: int) -> None:
+    def _enter(
+        self, participant: Participant, workload: Workload, capacity: int, *, timed: bool
+    ) -> None:
         pool = self.pool(workload)
+        kept = MOST_KEPT
+        if pool.is_large:
+            kept = 0 if timed else 1
         participant.enter(
             self.reference,
             workload,
-            [check.inputs for check in pool.checks],
+            pool.layouts,
             pool.answer,
             capacity,
+            kept,
+            in_place=pool.is_large and participant.child.trusted,
         )
+
+    def dismiss(self, workload: Workload) -> None:
+        """Take back what all baselines hold for a workload, if that is much."""
+        for participant in self._baselines.values():
+            self.leave(participant, workload)
+
+    def leave(self, participant: Participant, workload: Workload) -> None:
+        """Take back what a participant holds for a workload, if that is much."""
+        if self.pool(workload).is_large and not participant.ended:
+            participant.release()
+            self.reference.give_memory_back()
 
     def _baseline(self, name: Baseline) -> Participant:
         """A living process for this baseline; a dead one is replaced."""

@@ -16,6 +16,7 @@ from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, permi
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
 
 _HEADROOM = 1.35
+_WITHOUT_HEADROOM = 64 << 20  # of what is larger, no more is taken than is needed
 POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
 
 
@@ -24,9 +25,24 @@ class SharedBuffers(Protocol):
     outputs: Arena
     fetches: bool
     """Does the judge read results itself, or must the process copy them?"""
+    is_made: bool
 
-    def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
-        """Have at least so much room. Making it takes milliseconds, so it is made to last."""
+    def make(
+        self,
+        child: Child,
+        input_bytes: int,
+        output_bytes: int,
+        seconds: float,
+        *,
+        in_place: bool = False,
+    ) -> None:
+        """Have at least so much room. Making it takes milliseconds, so it is made to last.
+
+        `in_place`: results of a trusted process may be read where they lie, without a copy.
+        """
+
+    def results(self, call: int, slots: Sequence[Slot]) -> list[torch.Tensor]:
+        """What was fetched of one call's results."""
 
     def understand(self, reported: Any, calls: int, usual: Sequence[tuple[int, ...]]) -> None:
         """Take note of where the process says that its results are."""
@@ -48,21 +64,29 @@ class HostBuffers:
         self.inputs: Arena
         self.outputs: Arena
         self.fetches = False
-        self._made = False
+        self.is_made = False
         self._places: list[list[ResultAddress]] = []
         self._usual: Sequence[tuple[int, ...]] = ()
 
-    def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
+    def make(
+        self,
+        child: Child,
+        input_bytes: int,
+        output_bytes: int,
+        seconds: float,
+        *,
+        in_place: bool = False,
+    ) -> None:
         child.ready()
-        if not self._made:
+        if not self.is_made:
             self.fetches = permitted(child.pid)
         elif self.inputs.size >= input_bytes and self.outputs.size >= output_bytes:
             return
         self.leave()
         make_outputs = Arena.private if self.fetches else Arena.create
-        self.inputs = Arena.create(int(_HEADROOM * input_bytes))
-        self.outputs = make_outputs(int(_HEADROOM * output_bytes))
-        self._made = True
+        self.inputs = Arena.create(with_headroom(input_bytes, _HEADROOM))
+        self.outputs = make_outputs(with_headroom(output_bytes, _HEADROOM))
+        self.is_made = True
         shared = (self.inputs,) if self.fetches else (self.inputs, self.outputs)
         sizes = [arena.size for arena in shared]
         child.ask("map", seconds, fds=tuple(arena.fd for arena in shared), sizes=sizes)
@@ -99,11 +123,20 @@ class HostBuffers:
     def settle(self) -> None:
         """Nothing to wait for: memory is coherent."""
 
+    def results(self, call: int, slots: Sequence[Slot]) -> list[torch.Tensor]:
+        return [self.outputs.view(slot) for slot in slots]
+
     def leave(self) -> None:
-        if self._made:
+        if self.is_made:
             self.inputs.close()
             self.outputs.close()
-            self._made = False
+            del self.inputs, self.outputs  # with their mappings
+            self.is_made = False
+
+
+def with_headroom(size: int, factor: float) -> int:
+    """A little more than is needed now, unless it is much."""
+    return int(factor * size) if size < _WITHOUT_HEADROOM else size
 
 
 ResultAddress = tuple[int, list[int] | None]

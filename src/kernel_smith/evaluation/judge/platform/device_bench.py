@@ -6,10 +6,12 @@ from kernel_smith.evaluation.judge.compiling.source import Maker
 from kernel_smith.evaluation.judge.compiling.triton import TritonCompiler
 from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.evaluation.judge.evidence.work import Work, count_work
+from kernel_smith.evaluation.judge.inputs.pool import Budget
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform import device_state
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
+from kernel_smith.evaluation.judge.platform.memory_claims import Claims
 from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
 from kernel_smith.evaluation.judge.platform.quiet import Quiet
 from kernel_smith.evaluation.judge.processes.child import Child
@@ -26,6 +28,8 @@ from kernel_smith.evaluation.judge.timing.standings import (
     standing,
 )
 from kernel_smith.records import Baseline, Limits, Precision, Sampling, Task, Workload
+
+_SHARE_OF_MEMORY = 0.95  # of the device: how much a reference takes is its task's matter
 
 
 class DeviceBench(Bench):
@@ -52,10 +56,16 @@ class DeviceBench(Bench):
         device_state.turns().pause()
         device_state.make_room()
 
+    def budget(self) -> Budget:
+        return device_state.budget()
+
+    def claims(self) -> Claims:
+        return device_state.claims()
+
     def work(self, workload: Workload) -> Work:
         """What a call must move and compute."""
         if workload.name not in self._work:
-            inputs = self.prepare(workload).pool.author.inputs
+            inputs = self.prepare(workload).pool.author.draw()
             self._work[workload.name] = count_work(self.reference, workload, inputs)
         return self._work[workload.name]
 
@@ -69,9 +79,10 @@ class DeviceBench(Bench):
         """Have a baseline ready to be timed, unless its standing is known."""
         if self._standings.get(workload, name) is None:
             participant = self._baseline(name)
-            self.enter(participant, workload, 1)
-            participant.bind([self.prepare(workload).pool.author.inputs])
+            self.enter(participant, workload, 1, timed=True)
+            participant.bind([self.prepare(workload).pool.author.draw()])
             participant.run()
+            self.leave(participant, workload)
 
     def standing(self, workload: Workload, name: Baseline, sampling: Sampling) -> BaselineRatio:
         """How a baseline compares with eager: from the cache, or timed now."""
@@ -112,6 +123,7 @@ class DeviceBench(Bench):
             tf32=self.tf32,
             confined=compiled is None,
             disarmed=False,
+            memory_share=_SHARE_OF_MEMORY,
         )
 
     @property

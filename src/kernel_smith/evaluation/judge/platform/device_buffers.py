@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from kernel_smith.evaluation.judge.platform.buffers import POISON, matching
-from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.judge.platform.buffers import POISON, matching, with_headroom
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena, DeviceError, DeviceMemory
 
 _MOST_AT_ONCE = 8  # descriptors that one message carries
 _HEADROOM = 1.1
+_FILLED_ONE_BY_ONE = 64 << 20  # bytes; of smaller results many are filled at once
 
 
 class _Place(NamedTuple):
@@ -32,22 +33,34 @@ class DeviceBuffers:
     def __init__(self) -> None:
         self.inputs: Arena
         self.outputs: Arena
-        self._made = False
+        self.is_made = False
+        self._in_place = False
         self._chunks: list[DeviceMemory] = []
         self._places: list[list[_Place]] = []
         self._usual: Sequence[tuple[int, ...]] = ()
         self._raw: list[torch.Tensor] = []
         self._sources: list[torch.Tensor] = []
         self._targets: list[torch.Tensor] = []
+        self._by_call: dict[int, list[torch.Tensor]] = {}
 
-    def make(self, child: Child, input_bytes: int, output_bytes: int, seconds: float) -> None:
-        if self._made:
+    def make(
+        self,
+        child: Child,
+        input_bytes: int,
+        output_bytes: int,
+        seconds: float,
+        *,
+        in_place: bool = False,
+    ) -> None:
+        self._in_place = in_place
+        output_bytes = 1 if in_place else output_bytes
+        if self.is_made:
             if self.inputs.size >= input_bytes and self.outputs.size >= output_bytes:
                 return
             self._drop_arenas()
-        self.inputs = DeviceArena.create(int(_HEADROOM * input_bytes))
-        self.outputs = Arena.private(int(_HEADROOM * output_bytes), device="cuda")
-        self._made = True
+        self.inputs = DeviceArena.create(with_headroom(input_bytes, _HEADROOM))
+        self.outputs = Arena.private(with_headroom(output_bytes, _HEADROOM), device="cuda")
+        self.is_made = True
         child.ask("map", seconds, fds=(self.inputs.fd,), sizes=[self.inputs.size])
 
     def understand(self, reported: Any, calls: int, usual: Sequence[tuple[int, ...]]) -> None:
@@ -74,8 +87,8 @@ class DeviceBuffers:
 
     def find_results(self, slots: Sequence[Sequence[Slot]]) -> None:
         """Look up the results, and the memory of the judge's that they belong into."""
-        self._targets, self._sources, self._raw = [], [], []
-        for places, row in zip(self._places, slots, strict=False):
+        self._targets, self._sources, self._raw, self._by_call = [], [], [], {}
+        for call, (places, row) in enumerate(zip(self._places, slots, strict=False)):
             for place, slot, usual in zip(places, row, self._usual, strict=False):
                 dtype = resolve_dtype(slot.dtype)
                 aligned = place.offset % dtype.itemsize == 0
@@ -85,19 +98,32 @@ class DeviceBuffers:
                 raw = content[place.offset : place.offset + slot.nbytes]
                 self._raw.append(raw)
                 if place.stride in (list(slot.stride), list(usual)):
-                    typed = raw.view(dtype)
-                    self._sources.append(typed.as_strided(slot.shape, place.stride))
-                    self._targets.append(self.outputs.view(slot))
+                    source = raw.view(dtype).as_strided(slot.shape, place.stride)
+                    self._by_call.setdefault(call, []).append(source)
+                    if not self._in_place:
+                        self._sources.append(source)
+                        self._targets.append(self.outputs.view(slot))
 
     def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
         if self._targets:
             torch._foreach_copy_(self._targets, self._sources)
         self.settle()
 
+    def results(self, call: int, slots: Sequence[Slot]) -> list[torch.Tensor]:
+        if self._in_place:
+            found = self._by_call.get(call, [])
+            if len(found) != len(slots):
+                raise Interrupted("the reference's process returned results in unknown memory")
+            return found
+        return [self.outputs.view(slot) for slot in slots]
+
     def poison_results(self) -> None:
         """Where results lie now, so that they must be computed to be there again."""
-        if self._raw:
-            largest = max(raw.numel() for raw in self._raw)
+        largest = max((raw.numel() for raw in self._raw), default=0)
+        if largest > _FILLED_ONE_BY_ONE:
+            for raw in self._raw:
+                raw.fill_(POISON)
+        elif self._raw:
             poison = self._raw[0].new_full((largest,), POISON)
             torch._foreach_copy_(self._raw, [poison[: raw.numel()] for raw in self._raw])
 
@@ -115,11 +141,12 @@ class DeviceBuffers:
         self._chunks.clear()
 
     def _drop_arenas(self) -> None:
-        self._raw, self._sources, self._targets = [], [], []
-        if self._made:
+        self._raw, self._sources, self._targets, self._by_call = [], [], [], {}
+        if self.is_made:
             self.inputs.close()
             self.outputs.close()
-            self._made = False
+            del self.inputs, self.outputs
+            self.is_made = False
 
 
 def _place(chunk: Any, offset: Any, stride: Any) -> _Place:

@@ -62,7 +62,7 @@ class DeviceParticipant(Participant):
         super().bind(sets, check_signature)
 
     def rewrite(self, sets: Sequence[InputSet]) -> None:
-        self._bound = list(sets)
+        self._note_bound(sets)
         room = self._device_room
         if self._captured is not None:
             room.poison_results()
@@ -73,9 +73,13 @@ class DeviceParticipant(Participant):
             torch._foreach_copy_(self._views, [t for inputs in sets for t in inputs.tensors])
         room.settle()
 
+    def _views_dropped(self) -> None:
+        super()._views_dropped()
+        self._views, self._captured = [], None
+
     def capture(self) -> str | None:
         """Have the bound calls captured as one graph; if the process refuses, its reason."""
-        count = len(self._bound)
+        count = self._calls
         answer = self.child.ask("capture", self.limits.call_seconds * count)
         if "refused" in answer:
             return str(answer["refused"])
@@ -87,12 +91,12 @@ class DeviceParticipant(Participant):
     def device_seconds(self) -> float:
         """Seconds per call of the last batch, by the process's own events on the device."""
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
-        return self._described(gathered, len(self._bound), _NO_WINDOWS).inner_seconds
+        return self._described(gathered, self._calls, _NO_WINDOWS).inner_seconds
 
     def replay(self) -> Batch:
         """Time one replay of the captured calls, and fetch the outputs."""
         assert self._captured is not None
-        wall, cpu, _ = self._go("replay", len(self._bound))
+        wall, cpu, _ = self._go("replay", self._calls)
         idle, self._idle_cpu = self._idle_cpu, 0.0
         seen = self._captured
         windows = Windows(run_wall=wall, run_cpu=cpu, service_cpu=0.0, idle_cpu=idle)

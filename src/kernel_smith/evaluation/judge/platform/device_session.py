@@ -17,7 +17,7 @@ from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.evaluation.judge.compiling.device_source import DeviceSourceCompiler
 from kernel_smith.evaluation.judge.compiling.source import Folders, Maker
 from kernel_smith.evaluation.judge.compiling.triton import TritonCompiler
-from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
+from kernel_smith.evaluation.judge.correctness import Checked
 from kernel_smith.evaluation.judge.evidence.ceilings import ceilings
 from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.evaluation.judge.evidence.kernels import summarise_kernels
@@ -49,7 +49,7 @@ from kernel_smith.evaluation.judge.timing.standings import (
     through_eager,
 )
 from kernel_smith.evaluation.judge.timing.statistics import distribution
-from kernel_smith.evaluation.judge.values.comparison import plainly_right
+from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError
 from kernel_smith.inline.gpu import vendor_of_torch
 from kernel_smith.records import (
@@ -66,6 +66,7 @@ from kernel_smith.records import (
 _SHARING = frozenset({"task", "load", "correctness", "kernels", "baselines", "profile"})
 _PROFILED_CALLS = 4
 _MUCH_MEMORY = 0.25  # of the device
+_SHARE_OF_MEMORY = 0.5  # the same, for a candidate: others use it as well
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
 
@@ -85,14 +86,17 @@ class DeviceFull(Interrupted):
 
 
 class DeviceSession(Session):
-    keeps_disarmed = True  # for the time of calls without kernels
-
     def __init__(self, spares: Spares, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.route = self._backend.route(on_device=True)
         self._spares = spares
         self._taken: list[Spare] = []
         self._launched: list[Child] = []
+
+    @property
+    def keeps_disarmed(self) -> bool:
+        """For the time of calls without kernels, where nothing else may take any."""
+        return not self._task.library_calls
 
     def _check_options(self) -> None:
         """Every baseline is there, but not every Triton."""
@@ -205,6 +209,7 @@ class DeviceSession(Session):
             tf32=self._task.precision is not Precision.STRICT,
             confined=True,
             disarmed=participant is self._disarmed,
+            memory_share=_SHARE_OF_MEMORY,
         )
 
     def _time(
@@ -269,7 +274,13 @@ class DeviceSession(Session):
                 _check_followed(bench, candidate, workload)
             why = timed.refusal.partition("\n")[0]  # CUDA goes on with general advice
             self._notes.append(f"{workload.name}: no CUDA graph, timed plainly: {why}")
-        return self._outcome(bench, workload, timed)
+        rivals = [] if self._rival is None else [self._rival.participant]
+        with self._explaining(loading=False):
+            for participant in (candidate, *rivals):
+                bench.leave(participant, workload)
+        outcome = self._outcome(bench, workload, timed)
+        bench.dismiss(workload)
+        return outcome
 
     def _outcome(self, bench: DeviceBench, workload: Workload, timed: Timed) -> Outcome:
         """The candidate against eager, and through it against the other baselines."""
@@ -336,10 +347,11 @@ class DeviceSession(Session):
     ) -> tuple[DeviceKernel, ...]:
         """The kernels of the workload with most to do."""
         workload = max(self._task.workloads, key=lambda w: bench.work(w).traffic_bytes)
-        sets = bench.enter(candidate, workload, _PROFILED_CALLS).pool.timing_sets()
-        candidate.bind(list(islice(sets, _PROFILED_CALLS)))
+        calls = min(_PROFILED_CALLS, bench.prepare(workload).capacity)
+        sets = bench.enter(candidate, workload, calls, timed=True).pool.timing_sets()
+        candidate.bind(list(islice(sets, calls)))
         try:
-            return summarise_kernels(candidate.profile(), _PROFILED_CALLS)
+            return summarise_kernels(candidate.profile(), calls)
         except ValueError as error:
             self._notes.append(f"{workload.name}: no list of kernels: {error}")
             return ()
@@ -348,14 +360,15 @@ class DeviceSession(Session):
 def _check_followed(bench: DeviceBench, candidate: DeviceParticipant, workload: Workload) -> None:
     """Is a result there for whoever uses it next? A capture would have shown it."""
     author = bench.prepare(workload).pool.author
-    candidate.bind([author.inputs])
+    inputs = author.draw()
+    candidate.bind([inputs])
     with device_state.occupied():
         copied = candidate.copied_outputs()
-    if plainly_right(copied, author.expected):
+    if author.agrees(copied, inputs):
         return
-    candidate.bind([author.inputs])
+    candidate.bind([inputs])
     candidate.run()
-    if plainly_right(candidate.outputs(0), author.expected):
+    if author.agrees(candidate.outputs(0), inputs):
         raise Rejected(
             Reason.DEFERRED_WORK,
             f"workload {workload.name}: a kernel that follows on the current stream does not find "

@@ -8,14 +8,21 @@ from collections.abc import Iterator
 
 import torch
 
+from kernel_smith.evaluation.judge.inputs.pool import Budget
 from kernel_smith.evaluation.judge.platform.device_lock import DeviceLock, Need
+from kernel_smith.evaluation.judge.platform.memory_claims import Claims, Level
 from kernel_smith.evaluation.judge.platform.quiet import Quiet
 
 _CROWDED = 0.5  # of the device's memory, if less is free
 _TIGHT = 0.15  # the same: to give memory back and take it again at every step costs time
-_ARENA_SHARE = 1 / 64  # of what is free: per process, of several judges with several processes each
+_ARENA_SHARE = (
+    1 / 512
+)  # of what is free: per process, of several judges with several processes each
 _OCCUPIED_CYCLES = 500_000_000
-_SMALLEST_ARENA, _LARGEST_ARENA = 256 << 20, 1 << 30
+_SMALLEST_ARENA, _LARGEST_ARENA = 64 << 20, 256 << 20
+_SHARE_KEPT = 256  # of what is free: by the sets of one workload, of several tasks and lanes
+_LEAST_KEPT, _MOST_KEPT = 64 << 20, 512 << 20
+_AT_ONCE = 64 << 20
 
 
 @functools.cache
@@ -64,6 +71,30 @@ def occupied() -> Iterator[None]:
 @functools.cache
 def need_of_memory() -> Need:
     return Need()
+
+
+@functools.cache
+def claims() -> Claims:
+    """The memory of the device as lanes share it."""
+    return Claims("gpu-0", _level)
+
+
+def memory() -> tuple[int, int]:
+    """Return how many bytes are free, and how many there are."""
+    return torch.cuda.mem_get_info()
+
+
+def _level() -> Level:
+    free, total = memory()
+    return Level(total, total - free)
+
+
+def budget() -> Budget:
+    """Share out the memory that is free now, or was freed and kept by this process."""
+    free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved()
+    free -= torch.cuda.memory_allocated()
+    kept = min(_MOST_KEPT, max(_LEAST_KEPT, free // _SHARE_KEPT))
+    return Budget(kept, _AT_ONCE, free // 2)
 
 
 def make_room() -> None:

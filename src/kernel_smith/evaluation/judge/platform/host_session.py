@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
-from kernel_smith.evaluation.judge.correctness import Checked, TimedVerifier
+from kernel_smith.evaluation.judge.correctness import Checked
 from kernel_smith.evaluation.judge.evidence.environment import store_bytes_per_second
 from kernel_smith.evaluation.judge.evidence.time_shares import Profile
 from kernel_smith.evaluation.judge.inputs.interpreting import interpretable_part
@@ -26,6 +26,7 @@ from kernel_smith.evaluation.judge.timing.integrity import (
 )
 from kernel_smith.evaluation.judge.timing.outcome import side_by_side
 from kernel_smith.evaluation.judge.timing.rival import blame
+from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import Accuracy, Evaluation, Task, Workload
 
 _SHARED_BYTES = 256 << 20
@@ -119,7 +120,16 @@ class HostSession(Session):
                 sampled = profile.sample(sets)
             if not self._task.library_calls:
                 check_library_time(sampled.shares, sampled.seconds_per_call)
+            with self._explaining(loading=False):
+                self._leave(bench, candidate, workload)
         return measurements
+
+    def _leave(self, bench: Bench, candidate: Participant, workload: Workload) -> None:
+        """A large workload gives its memory back before the next one takes its own."""
+        rivals = [] if self._rival is None else [self._rival.participant]
+        for participant in (candidate, *rivals):
+            bench.leave(participant, workload)
+        bench.dismiss(workload)
 
     def _measure_workload(
         self,
@@ -132,13 +142,13 @@ class HostSession(Session):
         prepared = bench.prepare(workload)
         length = self._batch_length(prepared, workload, seconds)
         with self._explaining(loading=False):
-            bench.enter(candidate, workload, length)
+            bench.enter(candidate, workload, length, timed=True)
         if COMPILED.keys() & set(self._options.baselines):
             self._progress(f"timing {workload.name}: torch.compile")
         baselines = bench.baselines(workload, self._options, length)
         if self._rival is not None:
             with blame(self._rival.participant):
-                bench.enter(self._rival.participant, workload, length)
+                bench.enter(self._rival.participant, workload, length, timed=True)
             baselines.append(self._rival.participant)
         verifier = TimedVerifier(
             candidate,

@@ -22,12 +22,14 @@ from kernel_smith.evaluation.judge.evidence.perf_events import Sampler, SamplerU
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
 from kernel_smith.records import Limits, Workload
 
 _system_random = random.SystemRandom()
 
 _SAMPLES_PER_SECOND = 8000
+MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Participant:
         self._parameter_slots: dict[str, Slot] = {}
         self._parameters: dict[str, torch.Tensor] = {}
         self._bound: list[InputSet] = []
+        self._calls = 0  # that are bound, also when their inputs were let go of
         self._of_unknown_speed = True
         self._strides: list[tuple[int, ...]] = []
         self._last_cpu = 0.0
@@ -120,11 +123,15 @@ class Participant:
         like: Sequence[InputSet],
         answer: Result,
         capacity: int,
+        kept_results: int = MOST_KEPT,
+        *,
+        in_place: bool = False,
     ) -> None:
         """Lay out arenas for `capacity` calls and construct the module for this workload.
 
         `like` holds an example of every layout of inputs that can occur, and each slot is large
-        enough for all of them; `answer` is what a call returns.
+        enough for all of them; `answer` is what a call returns. Of earlier results some are kept in
+        the process, to notice when their memory is used again. `in_place`: leave results there.
         """
         self._workload = workload
         layout, out_layout = Layout(), Layout()
@@ -145,7 +152,9 @@ class Participant:
         ]
         self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
         self._strides = [t.stride() for t in answer.tensors]
-        self.room.make(self.child, layout.size, out_layout.size, self.limits.load_seconds)
+        self.room.make(
+            self.child, layout.size, out_layout.size, self.limits.load_seconds, in_place=in_place
+        )
         for name, slot in self._parameter_slots.items():
             self.room.inputs.view(slot).copy_(self._parameters[name])
         self.room.settle()
@@ -156,6 +165,7 @@ class Participant:
             seed=reference.parameter_seed,
             arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
             parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
+            kept=kept_results,
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
 
@@ -185,7 +195,7 @@ class Participant:
 
     def rewrite(self, sets: Sequence[InputSet]) -> None:
         """Put inputs where the process has looked up its arguments, and poison the outputs."""
-        self._bound = list(sets)
+        self._note_bound(sets)
         for row in self._output_slots[: len(sets)]:
             for slot in row:
                 self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
@@ -193,6 +203,29 @@ class Participant:
             for slot, tensor in zip(slots, inputs.tensors, strict=True):
                 self.room.inputs.view(slot).copy_(tensor)
         self.room.settle()
+
+    def _note_bound(self, sets: Sequence[InputSet]) -> None:
+        self._bound, self._calls = list(sets), len(sets)
+
+    def bound(self, call: int) -> InputSet:
+        """The inputs of one of the calls that were bound."""
+        return self._bound[call]
+
+    def unbind(self) -> None:
+        """Let go of the inputs of the last batch, before others are drawn."""
+        self._bound = []
+
+    def release(self) -> None:
+        """Give the memory of a workload back, here and in the process; `enter` takes it again."""
+        self.unbind()
+        self._views_dropped()
+        if self.room.is_made and self.child.alive():
+            self.child.ask("release", self.limits.load_seconds)
+        self.room.leave()
+
+    def _views_dropped(self) -> None:
+        """Forget what refers to shared memory."""
+        self._input_slots = []
 
     def _note_idle(self) -> float:
         """Add up what the process used since the last answer: nothing, if it is honest."""
@@ -207,7 +240,7 @@ class Participant:
 
     def run(self, calls: int | None = None, watch: Watcher | None = None) -> Batch:
         """Time one batch of calls from outside, fetch the outputs, and have them described."""
-        count = len(self._bound) if calls is None else calls
+        count = self._calls if calls is None else calls
         run_wall, run_cpu = self._time(count, watch)
         asked = [] if self.fetches else self._output_slots[:count]
         slots = [[slot.to_json() for slot in row] for row in asked]
@@ -272,7 +305,7 @@ class Participant:
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""
-        return [self.room.outputs.view(slot) for slot in self._output_slots[call]]
+        return self.room.results(call, self._output_slots[call])
 
     def output_rows(self, calls: int) -> list[torch.Tensor]:
         """The same for many calls at once: per output a matrix with one row per call."""
@@ -289,11 +322,11 @@ class Participant:
 
     def inputs_unchanged(self, call: int) -> bool:
         pairs = zip(self._input_slots[call], self._bound[call].tensors, strict=True)
-        return all(_same_bits(self.room.inputs.view(slot), tensor) for slot, tensor in pairs)
+        return all(same_bits(self.room.inputs.view(slot), tensor) for slot, tensor in pairs)
 
     def parameters_unchanged(self) -> bool:
         return all(
-            _same_bits(self.room.inputs.view(slot), self._parameters[name])
+            same_bits(self.room.inputs.view(slot), self._parameters[name])
             for name, slot in self._parameter_slots.items()
         )
 
@@ -329,11 +362,3 @@ def _slots_at(bases: Sequence[int], tensors: Sequence[torch.Tensor]) -> list[Slo
 
 def _name(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
-    if torch.equal(left, right):
-        return True
-    # NaN differs from itself; only then are the bytes worth comparing.
-    a, b = left.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
-    return torch.equal(a, b)

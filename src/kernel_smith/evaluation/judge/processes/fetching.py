@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kernel_smith.evaluation.judge.evidence.profile import read_maps
 
 _MOST_AT_ONCE = 512  # the kernel takes up to 1024
+_LARGEST_PIECE = 1 << 30  # it copies less than 2 GiB in a call
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.process_vm_readv.restype = ctypes.c_ssize_t
 
@@ -42,6 +43,12 @@ def permitted(pid: int) -> bool:
 
 def fetch(pid: int, pieces: Sequence[Piece]) -> None:
     """Copy what can be read; memory that does not exist leaves its target as it was."""
+    large = [piece for piece in pieces if piece.size > _LARGEST_PIECE]
+    for piece in large:
+        for start in range(0, piece.size, _LARGEST_PIECE):
+            size = min(_LARGEST_PIECE, piece.size - start)
+            _read(pid, [Piece(piece.source + start, piece.target + start, size)])
+    pieces = [piece for piece in pieces if piece.size <= _LARGEST_PIECE]
     for start in range(0, len(pieces), _MOST_AT_ONCE):
         chunk = pieces[start : start + _MOST_AT_ONCE]
         if not _read(pid, chunk):

@@ -5,8 +5,8 @@ rewrites all inputs, poisons all results and empties the cache, so every call is
 skipped, and every one is checked. What is subtracted is the cost of asking for next to nothing, in
 the reference's process.
 
-Plain calls are timed beside: they show what launching costs. Where a candidate cannot be captured
-they are all there is, for the candidate and for its baseline.
+Plain calls are timed beside, unless they are long: they show what launching costs. Where a
+candidate cannot be captured they are all there is, for the candidate and for its baseline.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _MOST_PLAIN_CALLS = 24
 _FEWEST_PLAIN_CALLS = 2
 _PLAIN_SECONDS = 5e-3  # per batch
 _PLAIN = Sampling(min_rounds=2, max_rounds=4, max_seconds=0.25)  # fewer where calls are long
+_LONG_CALL = 1e-3  # seconds, beside which what launching costs is nothing
 _WARM_UP_ROUNDS = {"replay": 2, "plain": 1}  # a first plain round has been taken by then
 _EMPTY_BATCHES = 7
 _HIDDEN_CHECKS = 0.2  # per round
@@ -104,7 +105,7 @@ class Contest:
         self.length = length
         for participant in self.everyone:
             with blame(participant):
-                self.bench.enter(participant, self.workload, length)
+                self.bench.enter(participant, self.workload, length, timed=True)
 
     def _capture(self, participants: Sequence[DeviceParticipant], length: int) -> str | None:
         chosen = list(islice(self.sets, length))
@@ -116,19 +117,20 @@ class Contest:
             if refusal is not None:
                 # Nothing that a rival's says is held against the candidate.
                 refusals.append(_RIVAL_REFUSES if participant is self.rival else refusal)
+            participant.unbind()
         return next(iter(refusals), None)
 
     def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
         """Everyone once, in random order, on the same sets; the candidate's results are checked."""
-        chosen = list(islice(self.sets, min(self.length, most or self.length)))
-        if _system_random.random() < _HIDDEN_CHECKS:
-            self._hide_check(chosen)
+        chosen = self._choose(min(self.length, most or self.length))
         batches = {}
         for participant in _system_random.sample(self.everyone, len(self.everyone)):
             with blame(participant):
                 batches[participant.name] = self._run(participant, way, chosen)
             self.switching.setdefault(participant.name, []).append(participant.switching_seconds)
         self.verify(chosen, batches[self.candidate.name])
+        for participant in self.everyone:
+            participant.unbind()
         return batches
 
     def _run(self, participant: DeviceParticipant, way: Way, chosen: list[InputSet]) -> Batch:
@@ -138,11 +140,18 @@ class Contest:
         self.bench.quiet.make_cold()
         return participant.replay() if way == "replay" else participant.run()
 
-    def _hide_check(self, chosen: list[InputSet]) -> None:
-        """Put a variant among the sets: what survived the checks must survive them when timed."""
-        variant = self.verify.take_hidden_check(chosen[0])
-        if variant is not None:
-            chosen[_system_random.randrange(len(chosen))] = variant
+    def _choose(self, count: int) -> list[InputSet]:
+        """The sets of one batch. Now and then a variant is among them: what survived the checks
+        must survive them when timed."""
+        hidden = None
+        if _system_random.random() < _HIDDEN_CHECKS:
+            like = self.bench.prepare(self.workload).pool.layouts[0]
+            hidden = self.verify.take_hidden_check(like)
+        if hidden is None:
+            return list(islice(self.sets, count))
+        chosen = list(islice(self.sets, count - 1))
+        chosen.insert(_system_random.randrange(count), hidden)
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,8 @@ def time_both_ways(contest: Contest, sampling: Sampling) -> Timed:
         most = _plain_calls(contest, contest.length)
         return Timed(measure(contest, sampling, "plain", most), None, refusal)
     measurement = measure(contest, sampling, "replay")
+    if contest.length == 1 and contest.bench.prepare(contest.workload).seconds > _LONG_CALL:
+        return Timed(measurement, None, None)
     most = _plain_calls(contest, _MOST_PLAIN_CALLS)
     return Timed(measurement, measure(contest, _PLAIN, "plain", most), None)
 
@@ -179,7 +190,7 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     asking = cost_of_asking(eager, contest.bench.quiet)
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
-    warm_up = _WARM_UP_ROUNDS[way]
+    warm_up = 1 if contest.length == 1 else _WARM_UP_ROUNDS[way]
     for turn in range(warm_up + sampling.max_rounds):
         batches = contest.round(way, most)
         if turn < warm_up:

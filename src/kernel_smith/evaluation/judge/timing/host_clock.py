@@ -31,6 +31,7 @@ _EMPTY_BATCHES = 9
 _ROUNDS_BETWEEN_LOOKS = 5
 _SHARE_OF_DIFFERENCE = 0.02
 _WARM_UP_ROUNDS = 2
+_FEWEST_ROUNDS = 5  # of calls so long that more would take longer than was asked for
 _USUAL_SERVICE = 1.05
 _HIDDEN_CHECKS = 0.1  # per round
 
@@ -130,6 +131,8 @@ def measure(
                 participant.bind(chosen)
                 batches[participant.name] = participant.run()
         verify(chosen, batches[candidate.name])
+        for participant in everyone:
+            participant.unbind()
         if _system_random.random() < _HIDDEN_CHECKS:
             check_hidden()
         calls += count
@@ -166,11 +169,15 @@ def enough(
     deadline: float,
 ) -> bool:
     """Is the interval tight enough, or the time over?"""
-    if measurement.rounds < sampling.min_rounds:
+    over = time.monotonic() > deadline
+    # One call a round is all that there is time for, or memory.
+    long_calls = measurement.samples[candidate.name].calls == measurement.rounds
+    fewest = min(sampling.min_rounds, _FEWEST_ROUNDS) if long_calls or over else sampling.min_rounds
+    if measurement.rounds < fewest:
         return False
-    if time.monotonic() > deadline:
+    if over:
         return True
-    if (measurement.rounds - sampling.min_rounds) % _ROUNDS_BETWEEN_LOOKS:
+    if not long_calls and (measurement.rounds - fewest) % _ROUNDS_BETWEEN_LOOKS:
         return False
     ratios = [measurement.log_ratio(b.name, candidate.name) for b in baselines]
     return all(r.interval().half_width <= _wanted_width(r, sampling) for r in ratios)

@@ -32,8 +32,9 @@ def seconds_without_kernels(
     """
     disarmed.child.move_to(bench.place.timed)
     try:
-        sets = bench.enter(disarmed, workload, _CALLS).pool.timing_sets()
-        disarmed.bind([next(sets) for _ in range(_CALLS)])
+        calls = min(_CALLS, bench.prepare(workload).capacity)
+        sets = bench.enter(disarmed, workload, calls, timed=True).pool.timing_sets()
+        disarmed.bind([next(sets) for _ in range(calls)])
         disarmed.run()
         if disarmed.capture() is not None:
             return 0.0
@@ -41,7 +42,7 @@ def seconds_without_kernels(
     except ChildFailed:
         return 0.0
     empty = min(bench.eager().run_nothing() for _ in range(_REPLAYS))
-    return max(spent - empty, 0.0) / _CALLS
+    return max(spent - empty, 0.0) / calls
 
 
 def check_library_seconds(measure: Callable[[], float], own: float) -> None:

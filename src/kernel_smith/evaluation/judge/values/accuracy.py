@@ -9,8 +9,9 @@ wrong. Complex outputs are compared as pairs of real numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -19,9 +20,11 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     Result,
+    Variation,
     round_mantissa,
     truncate_mantissa,
 )
+from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.records import Precision, Tolerance, Workload
 
 _FLOORS = {
@@ -39,7 +42,43 @@ _COARSER = {
     Precision.FP16: partial(round_mantissa, bits=10),
     Precision.BF16: partial(round_mantissa, bits=7),
 }
+HARDLY_VARIES = 0.05  # times its scale, at most
+_UNITS = 16.0  # in the last place, of a value of usual size
 _TINY = torch.finfo(torch.float64).tiny
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far off the elements of each output may be."""
+
+    exact: list[bool]  # per output: must it be equal, as integers must?
+    tolerance: Tolerance | None  # the task author's
+    rtols: list[float]  # per output: a coarse one must not loosen what is asked of its neighbour
+    scales: list[float]  # per output: what counts as a small value
+    atols: list[float | None] | None = None  # in place of those, of outputs that hardly vary
+
+    def of(self, output: int, want: torch.Tensor) -> torch.Tensor | None:
+        """Return the largest error of each of these elements; None where they must be equal."""
+        if self.exact[output]:
+            return None
+        rtol, atol = self.coefficients(output)
+        return want.abs().mul_(rtol).add_(atol).clamp_min_(torch.finfo(want.dtype).tiny)
+
+    def coefficients(self, output: int) -> tuple[float, float]:
+        """Return what an element may be off by: relative to its size, and in any case."""
+        if self.tolerance is not None:
+            return self.tolerance.rtol, self.tolerance.atol
+        fixed = None if self.atols is None else self.atols[output]
+        if fixed is not None:
+            return 0.0, fixed
+        return self.rtols[output], self.rtols[output] * self.scales[output]
+
+    def beside_reference(self, reference_error: float) -> Bounds:
+        """The same for a comparison with the reference's own answer, which is off as well."""
+        rtols = [rtol + reference_error for rtol in self.rtols]
+        share = 1 + 1 / _REFERENCE_FACTOR
+        atols = None if self.atols is None else [a and share * a for a in self.atols]
+        return replace(self, rtols=rtols, atols=atols)
 
 
 @dataclass(frozen=True)
@@ -47,25 +86,19 @@ class Expected:
     """The right answer to one input set, and how far off an answer may be."""
 
     reference: Result
-    oracle: list[torch.Tensor]
-    exact: list[bool]  # per output: must it be equal, as integers must?
-    tolerance: Tolerance | None  # the task author's
-    rtols: list[float]  # per output: a coarse one must not loosen what is asked of its neighbour
+    oracle: list[torch.Tensor]  # in double precision, or the reference's own where there is none
+    bounds: Bounds
     reference_error: float
     has_oracle: bool
 
     @property
     def derived(self) -> bool:
         """Is the tolerance ours, or the task author's?"""
-        return self.tolerance is None
+        return self.bounds.tolerance is None
 
     @property
-    def allowed(self) -> list[torch.Tensor | None]:
-        """The largest error per element; computed when needed, for it is as large as the oracle."""
-        return [
-            None if exact else _allowed(self.tolerance, rtol, want)
-            for exact, want, rtol in zip(self.exact, self.oracle, self.rtols, strict=True)
-        ]
+    def rtols(self) -> list[float]:
+        return self.bounds.rtols
 
     @property
     def rtol(self) -> float:
@@ -73,48 +106,87 @@ class Expected:
 
 
 def expect(
-    reference: Reference, workload: Workload, inputs: InputSet, extra_rtol: float = 0.0
+    reference: Reference,
+    workload: Workload,
+    inputs: InputSet,
+    extra_rtol: float = 0.0,
+    scales: list[float] | None = None,
 ) -> Expected:
-    """Run reference and oracle. Raises whatever they raise."""
+    """Run reference and oracle. Raises whatever they raise.
+
+    `scales` are those of the whole output where `inputs` are only a part of what it is made from.
+    """
     native = reference.call(workload, inputs)
     answers = parts(native.tensors)
-    floors = [_floor(tensor.dtype) for tensor in native.tensors]
-    try:
-        exact = parts(reference.oracle(workload, inputs).tensors)
-        has_oracle = [t.shape for t in exact] == [t.shape for t in answers]
-    except Exception:
-        # The reference insists on a dtype; its own answer is the best there is.
-        has_oracle = False
-    exact = [t.to(wide_type(t)) for t in (exact if has_oracle else answers)]
-    errors = [_own_error(got, want) for got, want in zip(answers, exact, strict=True)]
+    floors = [floor_of(tensor.dtype) for tensor in native.tensors]
+    exact: list[torch.Tensor] = []
+    has_oracle = False
+    if reference.affords_oracle(workload):
+        try:
+            exact = parts(reference.oracle(workload, inputs).tensors)
+            has_oracle = [t.shape for t in exact] == [t.shape for t in answers]
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            # The reference insists on a dtype; its own answer is the best there is.
+            has_oracle = False
+    exact = [t.to(wide_type(t)) for t in exact] if has_oracle else answers
+    scales = scales or scales_of(exact)
+    errors = [
+        _own_error(got, want, scale)
+        for got, want, scale in zip(answers, exact, scales, strict=True)
+    ]
     rtols = [
         max(floor, _REFERENCE_FACTOR * error, extra_rtol)
         for floor, error in zip(floors, errors, strict=True)
     ]
-    return Expected(
-        reference=native,
-        oracle=exact,
+    bounds = Bounds(
         exact=[not got.is_floating_point() for got in answers],
         tolerance=reference.task.tolerance,
         rtols=rtols,
+        scales=scales,
+    )
+    variation = reference.variation(workload)
+    if variation is not None:
+        bounds = replace(bounds, atols=_by_variation(variation, bounds, answers, exact))
+    return Expected(
+        reference=native,
+        oracle=exact,
+        bounds=bounds,
         reference_error=max(errors, default=0.0),
         has_oracle=has_oracle,
     )
 
 
-def _allowed(tolerance: Tolerance | None, rtol: float, want: torch.Tensor) -> torch.Tensor:
-    if tolerance is not None:
-        bound = tolerance.atol + tolerance.rtol * want.abs()
-    else:
-        bound = rtol * (want.abs() + scale_of(want))
-    return bound.clamp_min_(_TINY)
+def _by_variation(
+    variation: Variation, bounds: Bounds, answers: list[torch.Tensor], exact: list[torch.Tensor]
+) -> list[float | None]:
+    """How far off may outputs be whose values say less than how they vary?
+
+    As far as their own precision, the reference and the allowed precision are off, in any case.
+    """
+    atols: list[float | None] = []
+    for index, (got, want) in enumerate(zip(answers, exact, strict=True)):
+        if variation.spread[index] > HARDLY_VARIES * bounds.scales[index]:
+            atols.append(None)
+            continue
+        own = relative_error(got, want, 0.0, absolute=True)
+        rounding = _UNITS * torch.finfo(got.dtype).eps * bounds.scales[index]
+        floor = floor_of(got.dtype) * variation.spread[index]
+        lost = PRECISION_FACTOR * variation.lost[index]
+        atols.append(max(floor, rounding, _REFERENCE_FACTOR * own, lost))
+    return atols
 
 
-def _own_error(got: torch.Tensor, want: torch.Tensor) -> float:
+def _own_error(got: torch.Tensor, want: torch.Tensor, scale: float) -> float:
     """The reference's error where it is finite: elsewhere its size would excuse everything."""
-    if not got.is_floating_point():
+    if not got.is_floating_point() or got is want:
         return 0.0
-    return relative_error(torch.where(got.isfinite(), got.double(), want), want)
+    largest = 0.0
+    for _, (mine, exact) in pieces(got, want):
+        finite = torch.where(mine.isfinite(), mine.double(), exact)
+        largest = max(largest, relative_error(finite, exact, scale))
+    return largest
 
 
 def precision_rtol(reference: Reference, workload: Workload, inputs: InputSet) -> float:
@@ -125,6 +197,17 @@ def precision_rtol(reference: Reference, workload: Workload, inputs: InputSet) -
     return PRECISION_FACTOR * error_of(coarsen, reference, workload, inputs)
 
 
+def lost_by_precision(
+    reference: Reference, workload: Workload, inputs: InputSet, outputs: int
+) -> list[float]:
+    """How far off the task's allowed precision makes each output at most, in absolute numbers."""
+    coarsen = _COARSER.get(reference.task.precision)
+    pairs = None if coarsen is None else _coarse_pairs(coarsen, reference, workload, inputs)
+    if pairs is None:
+        return [0.0] * outputs
+    return [relative_error(rounded, exact, absolute=True) for rounded, exact in pairs]
+
+
 def error_of(
     coarsen: Callable[[torch.Tensor], torch.Tensor],
     reference: Reference,
@@ -132,13 +215,26 @@ def error_of(
     inputs: InputSet,
 ) -> float:
     """What fewer bits of inputs and parameters do to the results."""
+    pairs = _coarse_pairs(coarsen, reference, workload, inputs) or []
+    return max((relative_error(rounded, exact) for rounded, exact in pairs), default=0.0)
+
+
+def _coarse_pairs(
+    coarsen: Callable[[torch.Tensor], torch.Tensor],
+    reference: Reference,
+    workload: Workload,
+    inputs: InputSet,
+) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
+    """Results with fewer bits and without; None where they cannot be had."""
     try:
-        exact = reference.oracle(workload, inputs).tensors
-        rounded = reference.oracle_coarse(workload, inputs, coarsen).tensors
+        answer = reference.oracle if reference.affords_oracle(workload) else reference.call
+        exact = answer(workload, inputs).tensors
+        rounded = reference.coarse(workload, inputs, coarsen).tensors
+    except torch.OutOfMemoryError:
+        raise
     except Exception:
-        return 0.0
-    pairs = [p for p in zip(parts(rounded), parts(exact), strict=True) if p[1].is_floating_point()]
-    return max((relative_error(r, e) for r, e in pairs), default=0.0)
+        return None
+    return list(zip(parts(rounded), parts(exact), strict=True))
 
 
 def parts(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -155,19 +251,40 @@ def computable(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
-    return bool(computable(tensor).isfinite().all())
+    """Is every element neither NaN nor infinite?"""
+    return all(bool(computable(part).isfinite().all()) for _, (part,) in pieces(tensor))
 
 
 def wide_type(tensor: torch.Tensor) -> torch.dtype:
+    """Return the type that an oracle's answer comes in."""
     return torch.float64 if tensor.is_floating_point() else tensor.dtype
 
 
-def relative_error(got: torch.Tensor, want: torch.Tensor) -> float:
+def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, precise enough to compute differences and bounds of them."""
+    return tensor.float() if tensor.is_floating_point() and tensor.itemsize < 4 else tensor
+
+
+def relative_error(
+    got: torch.Tensor, want: torch.Tensor, scale: float | None = None, *, absolute: bool = False
+) -> float:
     """The largest error relative to the element and the output's scale; infinite if not finite."""
     if got.numel() == 0 or not want.is_floating_point():
         return 0.0
+    scale = scale_of(want) if scale is None else scale
+    return max(
+        _relative_error(mine, exact, scale, absolute) for _, (mine, exact) in pieces(got, want)
+    )
+
+
+def _relative_error(got: torch.Tensor, want: torch.Tensor, scale: float, absolute: bool) -> float:
     exact = want.double()
-    relative = (got.double() - exact).abs() / (exact.abs() + scale_of(exact)).clamp_min(_TINY)
+    relative = (got.double() - exact).abs_()
+    if not absolute:
+        relative.div_(exact.abs().add_(scale).clamp_min_(_TINY))
+    largest = float(relative.max())
+    if largest < float("inf"):  # false for NaN
+        return largest
     same = (got == exact) | (got.isnan() & exact.isnan())
     relative = torch.where(relative.isnan(), float("inf"), relative)
     return float(torch.where(same, 0.0, relative).max())
@@ -175,11 +292,28 @@ def relative_error(got: torch.Tensor, want: torch.Tensor) -> float:
 
 def scale_of(tensor: torch.Tensor) -> float:
     """Root mean square over the finite elements."""
-    finite = tensor[tensor.isfinite()] if not bool(tensor.isfinite().all()) else tensor
-    return float(finite.double().square().mean().sqrt()) if finite.numel() else 0.0
+    total, count = 0.0, 0
+    for _, (part,) in pieces(tensor):
+        squares = _sum_of_squares(part)
+        if not math.isfinite(squares):
+            part = part[part.isfinite()]
+            squares = _sum_of_squares(part)
+        total += squares
+        count += part.numel()
+    return float((total / count) ** 0.5) if count else 0.0
 
 
-def _floor(dtype: torch.dtype) -> float:
+def _sum_of_squares(tensor: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) ** 2
+
+
+def scales_of(tensors: list[torch.Tensor]) -> list[float]:
+    """Return the scale of each output; whole numbers need none."""
+    return [scale_of(tensor) if tensor.is_floating_point() else 0.0 for tensor in tensors]
+
+
+def floor_of(dtype: torch.dtype) -> float:
+    """Return what a differently ordered sum may cost in this dtype, relative to the scale."""
     if dtype.is_complex:
         dtype = dtype.to_real()
     if not dtype.is_floating_point:

@@ -32,10 +32,11 @@ from kernel_smith.evaluation.judge.values.accuracy import (
     parts,
     precision_rtol,
     relative_error,
-    wide_type,
 )
+from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.evaluation.judge.values.rounding_noise import RoundingNoise
-from kernel_smith.records import ErrorBin, Reason, Workload, WorstElement
+from kernel_smith.evaluation.judge.values.survey import Survey, excess_at, survey
+from kernel_smith.records import Reason, Workload, WorstElement
 
 _DOWNGRADE_BITS = (10, 7)
 _NUDGE = 4.0  # units in the last place
@@ -43,7 +44,6 @@ _SCATTERED_NUDGES = 8
 _SCATTERED_SHARE = 0.01
 _SCATTERED_ELEMENTS = 8
 _NOISY_TRIALS = 24
-_HISTOGRAM = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0)
 
 
 class Comparison(NamedTuple):
@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
     reason: Reason | None
     error: float | None
     worst: WorstElement | None
-    ratios: list[torch.Tensor]  # error over allowed error, per output and element
+    surveys: list[Survey]  # per output
 
 
 def compare(
@@ -64,25 +64,24 @@ def compare(
 ) -> Comparison:
     """Compare one answer in full."""
     got = parts(got)
-    ratios = _excesses(got, expected)
-    peaks = [_largest(ratio) for ratio in ratios]
-    if max(peaks, default=0.0) > 1:
+    surveys = [survey(g, expected.bounds, i, [expected.oracle[i]]) for i, g in enumerate(got)]
+    if any(found.wrong for found in surveys):
         expected = _allowing_for_these(expected, reference, workload, inputs)
-        ratios = _excesses(got, expected)
-        ratios = _forgive_jumps(got, ratios, expected, reference, workload, inputs)
-        peaks = [_largest(ratio) for ratio in ratios]
+        # What the reference says is right as well.
+        answers = zip(expected.oracle, parts(expected.reference.tensors), strict=True)
+        surveys = [
+            survey(g, expected.bounds, i, list(both))
+            for i, (g, both) in enumerate(zip(got, answers, strict=True))
+        ]
+        surveys = _forgive_jumps(got, surveys, expected, reference, workload, inputs)
+    peaks = [found.peak for found in surveys]
     error = max((_relative(i, peak, got, expected) for i, peak in enumerate(peaks)), default=0.0)
-    if max(peaks, default=0.0) <= 1:
-        return Comparison(None, error, None, ratios)
+    if not any(found.wrong for found in surveys):
+        return Comparison(None, error, None, surveys)
     worst_output = peaks.index(max(peaks))
-    worst = _worst_element(worst_output, ratios, got, expected, workload, inputs)
+    worst = _worst_element(worst_output, surveys, got, expected, workload, inputs)
     reason = _name_failure(worst_output, got, error, reference, workload, inputs, expected)
-    return Comparison(reason, error if error < float("inf") else None, worst, ratios)
-
-
-def _excesses(got: list[torch.Tensor], expected: Expected) -> list[torch.Tensor]:
-    triples = zip(got, expected.oracle, expected.allowed, strict=True)
-    return [_excess(answer, want, allowed) for answer, want, allowed in triples]
+    return Comparison(reason, error if error < float("inf") else None, worst, surveys)
 
 
 def _allowing_for_these(
@@ -92,18 +91,19 @@ def _allowing_for_these(
 
     It was measured on the author's; a few large values among small ones cost more.
     """
+    if expected.bounds.atols is not None:  # has been allowed for
+        return expected
     rtol = min(precision_rtol(reference, workload, inputs), MOST_BY_ROUNDING)
-    return replace(expected, rtols=[max(rtol, own) for own in expected.rtols])
+    bounds = replace(expected.bounds, rtols=[max(rtol, own) for own in expected.rtols])
+    return replace(expected, bounds=bounds)
 
 
 def plainly_right(got: list[torch.Tensor], expected: Expected) -> bool:
     """Does an answer agree with the oracle, or with the reference, without any benefit of doubt?"""
 
-    bounds = expected.allowed
-
     def agrees(answers: list[torch.Tensor]) -> bool:
-        pairs = zip(parts(got), parts(answers), bounds, strict=True)
-        return all(_largest(_excess(g, a.to(wide_type(a)), bound)) <= 1 for g, a, bound in pairs)
+        pairs = enumerate(zip(parts(got), parts(answers), strict=True))
+        return not any(survey(g, expected.bounds, i, [answer]).wrong for i, (g, answer) in pairs)
 
     return agrees(expected.oracle) or agrees(expected.reference.tensors)
 
@@ -115,35 +115,21 @@ def _relative(index: int, peak: float, got: list[torch.Tensor], expected: Expect
     return relative_error(got[index], expected.oracle[index])
 
 
-def _excess(got: torch.Tensor, want: torch.Tensor, allowed: torch.Tensor | None) -> torch.Tensor:
-    """Error over allowed error, per element; at most 1 is right, not finite counts as infinite."""
-    if allowed is None:
-        return torch.where(got == want, 0.0, float("inf")).double()
-    ratio = torch.sub(got, want).abs_().div_(allowed)  # in the oracle's precision
-    if _largest(ratio) <= 1:  # false for NaN
-        return ratio
-    same = (got == want) | (got.isnan() & want.isnan())
-    return torch.where(same, 0.0, torch.where(ratio.isnan(), float("inf"), ratio))
-
-
 def _forgive_jumps(
     got: list[torch.Tensor],
-    ratios: list[torch.Tensor],
+    surveys: list[Survey],
     expected: Expected,
     reference: Reference,
     workload: Workload,
     inputs: InputSet,
-) -> list[torch.Tensor]:
-    """Accept also what the reference said, and what the oracle says a rounding error away."""
+) -> list[Survey]:
+    """Accept also what the oracle says a rounding error away."""
 
-    bounds = expected.allowed
-
-    def accept(answers: list[torch.Tensor]) -> list[torch.Tensor]:
-        excesses = [
-            _excess(mine, other.to(wide_type(other)), allowed)
-            for mine, other, allowed in zip(got, parts(answers), bounds, strict=True)
+    def accept(answers: list[torch.Tensor]) -> list[Survey]:
+        return [
+            found.accepting(excess_at(found, mine, other, expected, i)) if found.wrong else found
+            for i, (found, mine, other) in enumerate(zip(surveys, got, parts(answers), strict=True))
         ]
-        return [torch.minimum(*pair) for pair in zip(ratios, excesses, strict=True)]
 
     def answer(moved: InputSet) -> list[torch.Tensor]:
         try:
@@ -158,24 +144,25 @@ def _forgive_jumps(
         except Exception:  # it does something that noise cannot be put into
             return expected.reference.tensors
 
-    ratios = accept(expected.reference.tensors)
+    if any(found.overflow for found in surveys):
+        return surveys
     for finest in _units(inputs):
+        if not any(found.wrong for found in surveys):
+            break
         for sign in (1.0, -1.0):
             moved = _nudged(inputs, [torch.tensor(sign)] * len(inputs.tensors), finest)
-            ratios = accept(answer(moved))
+            surveys = accept(answer(moved))
         for _ in range(_SCATTERED_NUDGES):
-            if not _few_in_doubt(ratios):
+            if not _few_in_doubt(surveys):
                 break
             signs = [_random_signs(t) for t in inputs.tensors]
             for side in (signs, [-sign for sign in signs]):
-                ratios = accept(answer(_nudged(inputs, side, finest)))
-        if all(_largest(ratio) <= 1 for ratio in ratios):
-            break
+                surveys = accept(answer(_nudged(inputs, side, finest)))
     for _ in range(_NOISY_TRIALS):
-        if not _few_in_doubt(ratios):
+        if not _few_in_doubt(surveys):
             break
-        ratios = accept(answer_noisily())
-    return ratios
+        surveys = accept(answer_noisily())
+    return surveys
 
 
 def _units(inputs: InputSet) -> tuple[float, ...]:
@@ -202,9 +189,9 @@ def _random_signs(like: torch.Tensor) -> torch.Tensor:
     return torch.empty(like.shape, device=like.device).bernoulli_().mul_(2).sub_(1)
 
 
-def _few_in_doubt(ratios: list[torch.Tensor]) -> bool:
+def _few_in_doubt(surveys: list[Survey]) -> bool:
     """Are a few elements wrong, but not so many that no rounding error explains them?"""
-    wrong = [(int((ratio > 1).sum()), ratio.numel()) for ratio in ratios]
+    wrong = [(found.wrong, found.size) for found in surveys]
     return any(count for count, _ in wrong) and all(
         count <= max(_SCATTERED_ELEMENTS, _SCATTERED_SHARE * size) for count, size in wrong
     )
@@ -220,7 +207,10 @@ def _name_failure(
     expected: Expected,
 ) -> Reason:
     got, want = answers[output], expected.oracle[output]
-    if got.is_floating_point() and bool((want.isfinite() & ~got.isfinite()).any()):
+    pairs = pieces(want, got)
+    if got.is_floating_point() and any(
+        bool((w.isfinite() & ~g.isfinite()).any()) for _, (w, g) in pairs
+    ):
         return Reason.NON_FINITE
     if not got.is_floating_point() or not expected.has_oracle:
         return Reason.WRONG_VALUES
@@ -233,39 +223,32 @@ def _name_failure(
 
 def _worst_element(
     output: int,
-    ratios: list[torch.Tensor],
+    surveys: list[Survey],
     got: list[torch.Tensor],
     expected: Expected,
     workload: Workload,
     inputs: InputSet,
 ) -> WorstElement:
-    flat = int(ratios[output].flatten().argmax())
-    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), ratios[output].shape))
-    bound = expected.allowed[output]
+    found = surveys[output]
+    flat = found.doubtful[found.excess.argmax()]
+    shape = got[output].shape
+    want = torch.take(expected.oracle[output], flat)
+    bound = expected.bounds.of(output, want.double())
     return WorstElement(
         workload=workload.name,
         inputs=inputs.label,
         output=output,
-        index=index,
-        got=float(got[output].flatten()[flat]),
-        expected=float(expected.oracle[output].flatten()[flat]),
-        allowed=float(bound.flatten()[flat]) if bound is not None else 0.0,
+        index=_index_of(int(flat), shape),
+        got=float(torch.take(got[output], flat)),
+        expected=float(want),
+        allowed=float(bound) if bound is not None else 0.0,
     )
 
 
-def histogram(ratios: list[torch.Tensor]) -> tuple[ErrorBin, ...]:
-    """How many elements had which share of the allowed error."""
-    if not ratios:
-        return ()
-    everything = torch.cat([ratio.flatten() for ratio in ratios])
-    edges = torch.tensor(_HISTOGRAM, dtype=torch.float64, device=everything.device)
-    counts = torch.bincount(torch.bucketize(everything, edges), minlength=len(_HISTOGRAM) + 1)
-    bounds: list[float | None] = [*_HISTOGRAM, None]
-    return tuple(
-        ErrorBin(up_to=bound, elements=int(count))
-        for bound, count in zip(bounds, counts, strict=True)
-    )
-
-
-def _largest(ratio: torch.Tensor) -> float:
-    return float(ratio.max()) if ratio.numel() else 0.0
+def _index_of(flat: int, shape: torch.Size) -> tuple[int, ...]:
+    """Turn a position in logical order into indices. (PyTorch's own imports half a compiler.)"""
+    index = []
+    for size in reversed(shape):
+        flat, place = divmod(flat, size)
+        index.append(place)
+    return tuple(reversed(index))

@@ -1,0 +1,308 @@
+"""Input sets whose right answer is known, and how answers to them are compared with it.
+
+Small sets are kept with their answers. Of large ones only the recipe is kept: they are drawn again
+when they are needed, and their answers computed again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import torch
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.inputs.rows import Rows
+from kernel_smith.evaluation.judge.values.accuracy import (
+    Bounds,
+    Expected,
+    expect,
+    parts,
+    scales_of,
+)
+from kernel_smith.evaluation.judge.values.comparison import Comparison, compare, plainly_right
+from kernel_smith.evaluation.judge.values.survey import is_within, survey
+from kernel_smith.records import Variant, Workload
+
+_SECRET_ROWS = 8  # per block, at most
+
+AUTHOR = "author"  # the kind of inputs that the task's author draws
+
+_system_random = random.SystemRandom()
+
+
+class Facts(NamedTuple):
+    """What the oracle says of one kind of inputs."""
+
+    bounds: Bounds
+    reference_error: float
+
+    @classmethod
+    def of(cls, expected: Expected) -> Facts:
+        return cls(expected.bounds, expected.reference_error)
+
+    @property
+    def rtols(self) -> list[float]:
+        """Per output."""
+        return self.bounds.rtols
+
+    def with_scales(self, scales: list[float]) -> Facts:
+        return self._replace(bounds=replace(self.bounds, scales=scales))
+
+
+class Block(NamedTuple):
+    """Rows of one kind."""
+
+    start: int
+    stop: int
+    label: str
+
+
+class Check(Protocol):
+    label: str
+    used: bool
+
+    @property
+    def facts(self) -> Facts: ...
+    def draw(self) -> InputSet:
+        """The inputs, the same ones each time."""
+
+    def compare(self, got: list[torch.Tensor], inputs: InputSet) -> Comparison:
+        """Compare an answer in full, with the benefit of the doubt."""
+
+    def agrees(self, got: list[torch.Tensor], inputs: InputSet) -> bool:
+        """Is an answer plainly right?"""
+
+    def fits_in_place_of(self, other: InputSet) -> bool:
+        """Can its inputs lie in memory where the other's do?"""
+
+
+class SmallCheck:
+    """One input set and its right answer."""
+
+    def __init__(
+        self, reference: Reference, workload: Workload, inputs: InputSet, extra_rtol: float
+    ) -> None:
+        self.inputs = inputs
+        self.label = inputs.label
+        self.used = False
+        self.expected = expect(reference, workload, inputs, extra_rtol)
+        self._reference = reference
+        self._workload = workload
+
+    @property
+    def facts(self) -> Facts:
+        return Facts.of(self.expected)
+
+    def draw(self) -> InputSet:
+        return self.inputs
+
+    def compare(self, got: list[torch.Tensor], inputs: InputSet) -> Comparison:
+        return compare(got, self.expected, self._reference, self._workload, inputs)
+
+    def agrees(self, got: list[torch.Tensor], inputs: InputSet) -> bool:
+        return plainly_right(got, self.expected)
+
+    def fits_in_place_of(self, other: InputSet) -> bool:
+        return self.inputs.fits_in_place_of(other)
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """Compares large answers with the reference's, and what is in doubt with the oracle's.
+
+    An answer is compared in full with what the reference says in its own precision, within the
+    tolerance that the oracle justified. Rows that exceed it, and some that are chosen secretly, are
+    compared with the oracle's answer to them. Where the reference is not separable, all of it is
+    asked about anything that is in doubt.
+    """
+
+    reference: Reference
+    workload: Workload
+    extra_rtol: float
+    facts: dict[str, Facts]  # by kind of inputs
+    rows: Rows | None
+    rows_at_once: int  # that the oracle answers
+
+    def compare(
+        self,
+        got: list[torch.Tensor],
+        want: list[torch.Tensor],
+        inputs: InputSet,
+        blocks: Sequence[Block],
+    ) -> Comparison:
+        """Compare with the reference's answer, and some rows with the oracle's in any case."""
+        found: Comparison | None = None
+        for block in blocks:
+            scales = self.facts[block.label].bounds.scales
+            if block.label != AUTHOR:  # known from few rows only
+                scales = scales_of(parts(self._rows_of(want, block)))
+            rows = self._doubtful_rows(got, want, block, scales)
+            if self.rows is not None:
+                rows += self._secret_rows(block)
+            found = self._settle(found, got, inputs, block, rows, scales)
+            if found.reason is not None:
+                break
+        assert found is not None
+        return found
+
+    def compare_timed(
+        self, got: list[torch.Tensor], want: list[torch.Tensor], inputs: InputSet
+    ) -> Comparison:
+        """Compare with what the reference's process answers; ask the oracle only when in doubt."""
+        size = self.rows.count if self.rows is not None else 1
+        block = Block(0, size, AUTHOR)
+        scales = self.facts[AUTHOR].bounds.scales
+        rows = self._doubtful_rows(got, want, block, scales)
+        return self._settle(None, got, inputs, block, rows, scales)
+
+    def agrees(
+        self, got: list[torch.Tensor], want: list[torch.Tensor], blocks: Sequence[Block]
+    ) -> bool:
+        """Is nothing in doubt?"""
+        for block in blocks:
+            bounds = self._bounds(block, self.facts[block.label].bounds.scales)
+            mine, theirs = (parts(self._rows_of(tensors, block)) for tensors in (got, want))
+            for output, (left, right) in enumerate(zip(mine, theirs, strict=True)):
+                if not is_within(left, right, bounds, output):
+                    return False
+        return True
+
+    def _bounds(self, block: Block, scales: list[float]) -> Bounds:
+        """How far off results may be from the reference's, which is off itself."""
+        facts = self.facts[block.label].with_scales(scales)
+        return facts.bounds.beside_reference(facts.reference_error)
+
+    def _settle(
+        self,
+        known: Comparison | None,
+        got: list[torch.Tensor],
+        inputs: InputSet,
+        block: Block,
+        rows: list[int],
+        scales: list[float],
+    ) -> Comparison:
+        """Have the oracle decide about rows, until one is wrong."""
+        found = known or Comparison(None, self.facts[block.label].reference_error, None, [])
+        if self.rows is None:
+            return _worse(found, self._ask_whole_oracle(got, inputs)) if rows else found
+        for start, stop in _ranges(rows, self.rows_at_once):
+            found = _worse(found, self._ask_oracle(got, inputs, block, start, stop, scales))
+            if found.reason is not None:
+                break
+        return found
+
+    def _rows_of(self, tensors: list[torch.Tensor], block: Block) -> list[torch.Tensor]:
+        if self.rows is None:
+            return tensors
+        return [tensor[block.start : block.stop] for tensor in tensors]
+
+    def _doubtful_rows(
+        self,
+        got: list[torch.Tensor],
+        want: list[torch.Tensor],
+        block: Block,
+        scales: list[float],
+    ) -> list[int]:
+        """Rows of a block that are off by more than the reference's own error explains."""
+        bounds = self._bounds(block, scales)
+        mine, theirs = (parts(self._rows_of(tensors, block)) for tensors in (got, want))
+        rows: set[int] = set()
+        for output, (left, right) in enumerate(zip(mine, theirs, strict=True)):
+            found = survey(left, bounds, output, [right], counting=False)
+            if found.wrong and self.rows is None:
+                return [0]
+            if found.overflow:
+                return list(range(block.start, block.stop))
+            if found.wrong:
+                per_row = left.numel() // left.shape[0]
+                rows |= set(torch.unique(found.doubtful // per_row).tolist())
+        return [row + block.start for row in rows]
+
+    def _secret_rows(self, block: Block) -> list[int]:
+        """A few neighbouring ones anywhere."""
+        many = min(self.rows_at_once, _SECRET_ROWS, block.stop - block.start)
+        start = _system_random.randrange(block.start, block.stop - many + 1)
+        return list(range(start, start + many))
+
+    def _ask_oracle(
+        self,
+        got: list[torch.Tensor],
+        inputs: InputSet,
+        block: Block,
+        start: int,
+        stop: int,
+        scales: list[float],
+    ) -> Comparison:
+        assert self.rows is not None
+        part = replace(self.rows.take(inputs, start, stop), label=block.label)
+        expected = expect(self.reference, self.workload, part, self.extra_rtol, scales)
+        mine = [tensor[start:stop] for tensor in got]
+        found = compare(mine, expected, self.reference, self.workload, part)
+        if found.worst is None:
+            return found
+        row, *rest = found.worst.index
+        worst = found.worst.model_copy(update={"index": (row + start, *rest)})
+        return found._replace(worst=worst)
+
+    def _ask_whole_oracle(self, got: list[torch.Tensor], inputs: InputSet) -> Comparison:
+        expected = expect(self.reference, self.workload, inputs, self.extra_rtol)
+        return compare(got, expected, self.reference, self.workload, inputs)
+
+
+class LargeCheck:
+    """A recipe for one input set; its answer is computed whenever it is needed."""
+
+    def __init__(
+        self, comparer: Comparer, make: Callable[[], InputSet], blocks: Sequence[Block], label: str
+    ) -> None:
+        self._comparer = comparer
+        self._make = make
+        self._blocks = blocks
+        self.label = label
+        self.used = False
+
+    @property
+    def facts(self) -> Facts:
+        found = [self._comparer.facts[block.label] for block in self._blocks]
+        return max(found, key=lambda facts: max(facts.rtols, default=0.0))
+
+    def draw(self) -> InputSet:
+        return self._make()
+
+    def compare(self, got: list[torch.Tensor], inputs: InputSet) -> Comparison:
+        comparer = self._comparer
+        want = comparer.reference.call(comparer.workload, inputs).tensors
+        return comparer.compare(got, want, inputs, self._blocks)
+
+    def agrees(self, got: list[torch.Tensor], inputs: InputSet) -> bool:
+        comparer = self._comparer
+        want = comparer.reference.call(comparer.workload, inputs).tensors
+        return comparer.agrees(got, want, self._blocks)
+
+    def fits_in_place_of(self, other: InputSet) -> bool:
+        return self.label != Variant.STRIDED
+
+
+def _ranges(rows: Iterable[int], most: int) -> Iterator[tuple[int, int]]:
+    """Runs of neighbouring rows, each of at most so many."""
+    start = stop = None
+    for row in sorted(set(rows)):
+        if start is not None and stop is not None and row == stop and stop - start < most:
+            stop = row + 1
+            continue
+        if start is not None and stop is not None:
+            yield start, stop
+        start, stop = row, row + 1
+    if start is not None and stop is not None:
+        yield start, stop
+
+
+def _worse(known: Comparison, found: Comparison) -> Comparison:
+    """The less accurate of two comparisons; the surveys of both."""
+    worse = found if (found.error or 0.0) >= (known.error or 0.0) else known
+    if found.reason is not None:
+        worse = found
+    return worse._replace(surveys=[*known.surveys, *found.surveys])

@@ -1,0 +1,59 @@
+"""How much memory one call takes, learnt from the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
+from kernel_smith.records import Workload
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of one call."""
+
+    inputs: int
+    outputs: int
+    parameters: int
+    peak: int  # of eager PyTorch: all of the above, and what it holds on the way
+
+    @property
+    def call(self) -> int:
+        """What a call reads and writes."""
+        return self.inputs + self.outputs + self.parameters
+
+    @property
+    def lane(self) -> int:
+        """What judging takes at most beside contexts: the judge, the candidate and the reference
+        hold a call each, and one of them computes."""
+        return 3 * self.call + self.peak
+
+    @property
+    def oracle(self) -> int:
+        """What the whole call takes in double precision."""
+        return 2 * self.peak
+
+    def __str__(self) -> str:
+        return (
+            f"one call reads {self.inputs / _GIB:.2f} GiB of inputs and "
+            f"{self.parameters / _GIB:.2f} GiB of parameters and writes {self.outputs / _GIB:.2f} "
+            f"GiB, eager PyTorch holds {self.peak / _GIB:.2f} GiB meanwhile"
+        )
+
+
+def measure(reference: Reference, workload: Workload, inputs: InputSet) -> tuple[Footprint, Result]:
+    """Call the reference once, and see what it takes."""
+    size = sum(tensor.nbytes for tensor in inputs.tensors)
+    parameters = reference.parameter_bytes(workload)
+    on_device = reference.device == "cuda"
+    if on_device:
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+    result = reference.call(workload, inputs)
+    outputs = sum(tensor.nbytes for tensor in result.tensors)
+    held = torch.cuda.max_memory_allocated() - before if on_device else 2 * outputs
+    return Footprint(size, outputs, parameters, size + parameters + held), result

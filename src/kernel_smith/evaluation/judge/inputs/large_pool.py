@@ -1,0 +1,226 @@
+"""Secret input sets of a workload that is too large to keep any: recipes, drawn when needed.
+
+However many sets an evaluation uses, one is there at a time. Where the reference is separable, its
+rows are shared out among the author's distribution and its variants, so that one call is checked on
+all of them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from kernel_smith.evaluation.judge.inputs.checks import (
+    AUTHOR,
+    Block,
+    Check,
+    Comparer,
+    Facts,
+    LargeCheck,
+    SmallCheck,
+)
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint
+from kernel_smith.evaluation.judge.inputs.recipes import Recipe, medley
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    Result,
+    secret_seed,
+    vary,
+)
+from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, find_rows
+from kernel_smith.evaluation.judge.inputs.variants import is_beyond_precision, try_variant
+from kernel_smith.evaluation.judge.values.accuracy import (
+    expect,
+    parts,
+    precision_rtol,
+    scales_of,
+)
+from kernel_smith.evaluation.judge.values.comparison import Comparison
+from kernel_smith.records import Variant, Workload
+
+_TRIED_ROWS = 8  # that the oracle is asked about while a task is prepared
+_WHOLE_VARIANTS = 2  # where rows cannot be of different kinds
+_WHOLE_SECONDS = {"cpu": 20.0, "cuda": 0.5}  # spent on trying them
+
+_system_random = random.SystemRandom()
+
+
+class LargePool:
+    """The sets of one workload, none of which is kept."""
+
+    is_large = True
+    checks_at_once = 1
+
+    def __init__(
+        self,
+        reference: Reference,
+        workload: Workload,
+        footprint: Footprint,
+        inputs: InputSet,
+        answer: Result,
+        slice_bytes: int,
+    ) -> None:
+        """`inputs` and `answer`: a first draw, and what the reference returns for it."""
+        self.reference = reference
+        self.workload = workload
+        self.footprint = footprint
+        self.rows = find_rows(reference, workload, inputs, answer)
+        self.left_out: list[str] = []
+        self.layouts = [_without_memory(inputs)]
+        self.answer = Result(answer.tree, [_without_content(t) for t in answer.tensors])
+        scales = scales_of(parts(answer.tensors))
+        self._facts: dict[str, Facts] = {}
+        if self.rows is None:
+            self.extra_rtol = precision_rtol(reference, workload, inputs)
+            self._learn_whole(inputs)
+            rows_at_once = 1
+        else:
+            per_row = self.rows.bytes_per_row(inputs, answer.tensors)
+            rows_at_once = max(1, min(slice_bytes // per_row, self.rows.count))
+            self._learn_by_rows(inputs, min(rows_at_once, _TRIED_ROWS))
+        self._facts[AUTHOR] = self._facts[AUTHOR].with_scales(scales)
+        self._comparer = Comparer(
+            reference, workload, self.extra_rtol, self._facts, self.rows, rows_at_once
+        )
+        self._checks: list[Check] = [self._check([AUTHOR]), *self._other_checks()]
+
+    @property
+    def author(self) -> Check:
+        return self._checks[0]
+
+    def _learn_by_rows(self, inputs: InputSet, most: int) -> None:
+        """Ask the oracle about a few rows of each kind."""
+        assert self.rows is not None
+        part = PartOfReference(self.reference, self.rows, most, inputs)
+        first = part.draw(self.workload, secret_seed())
+        self.extra_rtol = precision_rtol(part, self.workload, first)
+        check = SmallCheck(part, self.workload, first, self.extra_rtol)
+        self._facts[AUTHOR] = check.facts
+        for variant in self.reference.task.variants:
+            if variant is not Variant.STRIDED:
+                self._learn_variant(part, variant)
+
+    def _learn_whole(self, inputs: InputSet) -> None:
+        """Ask the oracle about whole sets: the author's, and a few variants chosen by chance."""
+        reference, workload = self.reference, self.workload
+        deadline = time.monotonic() + _WHOLE_SECONDS[reference.device]
+        self._facts[AUTHOR] = Facts.of(expect(reference, workload, inputs, self.extra_rtol))
+        variants = [v for v in reference.task.variants if v is not Variant.STRIDED]
+        for variant in _system_random.sample(variants, len(variants)):
+            if len(self._facts) > _WHOLE_VARIANTS or time.monotonic() > deadline:
+                break
+            self._learn_variant(reference, variant)
+
+    def _learn_variant(self, reference: Reference, variant: Variant) -> None:
+        found = try_variant(reference, self.workload, variant, self.extra_rtol)
+        if found is None or is_beyond_precision(reference, self.workload, found):
+            self.left_out.append(variant.value)
+        else:
+            self._facts[variant.value] = found.facts
+
+    def _other_checks(self) -> list[Check]:
+        labels = [label for label in self._facts if label != AUTHOR]
+        checks: list[Check] = []
+        if self.rows is not None:
+            checks.append(self._check(_system_random.sample([AUTHOR, *labels], len(labels) + 1)))
+        else:
+            checks += [self._check([label]) for label in labels]
+        if Variant.STRIDED in self.reference.task.variants:
+            checks.append(self._strided_check())
+        return checks
+
+    def _check(self, labels: list[str]) -> LargeCheck:
+        blocks = self._blocks(labels)
+        recipe = Recipe.of(blocks)
+        make = partial(recipe.make, self.reference, self.workload, self.rows)
+        return LargeCheck(self._comparer, make, blocks, labels[0] if len(labels) == 1 else "mixed")
+
+    def _blocks(self, labels: list[str]) -> tuple[Block, ...]:
+        if self.rows is not None:
+            return medley(self.rows, labels)
+        (label,) = labels
+        return (Block(0, 1, label),)
+
+    def _strided_check(self) -> LargeCheck:
+        seed = secret_seed()
+
+        def make() -> InputSet:
+            return vary(self.reference.draw(self.workload, seed), Variant.STRIDED, seed)
+
+        self.layouts.append(_without_memory(make()))
+        return LargeCheck(self._comparer, make, self._blocks([AUTHOR]), Variant.STRIDED.value)
+
+    @property
+    def calls_to_check(self) -> int:
+        """All check sets, and one of them a second time."""
+        return len(self._checks) + 1
+
+    @property
+    def note(self) -> str:
+        """Say what results were compared with."""
+        if self.rows is not None:
+            rows = f"{self.rows.count} rows"
+            return f"results compared with the reference's, and of {rows} secret ones with fp64"
+        if self.reference.affords_oracle(self.workload):
+            return "results compared with the reference's, whose error was measured with fp64"
+        return (
+            "results compared with the reference's in its own precision: fp64 would take "
+            f"{self.footprint.oracle / (1 << 30):.0f} GiB"
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """What the oracle says of the author's distribution."""
+        return self._facts[AUTHOR]
+
+    def hand_out_checks(self) -> list[Check]:
+        """All check sets in random order, so that position says nothing."""
+        for check in self._checks:
+            check.used = True
+        return _system_random.sample(self._checks, len(self._checks))
+
+    def hand_out_hidden_checks(self) -> list[Check]:
+        """Variants for the midst of timing."""
+        labels = [label for label in self._facts if label != AUTHOR]
+        if not labels:
+            return []
+        if self.rows is None:
+            return [self._check([_system_random.choice(labels)])]
+        return [self._check(_system_random.sample([AUTHOR, *labels], len(labels) + 1))]
+
+    def timing_sets(self) -> Iterator[InputSet]:
+        """An endless supply, each set drawn when it is asked for."""
+        while True:
+            yield self.reference.draw(self.workload, secret_seed())
+
+    def compare_timed(
+        self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
+    ) -> Comparison:
+        """Compare a timed call's result with that of the reference's process."""
+        return self._comparer.compare_timed(got, want, inputs)
+
+    def check(self, inputs: InputSet) -> Check:
+        """A check of these very inputs."""
+        blocks = self._blocks([AUTHOR])
+        return LargeCheck(self._comparer, lambda: inputs, blocks, inputs.label)
+
+    def redraw_one(self) -> bool:
+        """Replace one used recipe by a fresh one; False when none is left to replace."""
+        if not any(check.used for check in self._checks):
+            return False
+        self._checks = [self._check([AUTHOR]), *self._other_checks()]
+        return True
+
+
+def _without_memory(inputs: InputSet) -> InputSet:
+    return InputSet(inputs.template, [_without_content(t) for t in inputs.tensors], inputs.label)
+
+
+def _without_content(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same shape, strides and type that takes no memory."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")

@@ -1,0 +1,72 @@
+"""How an input set is made: the author's draw from a secret seed, and what is then done to it.
+
+A set that is drawn again by its recipe is the same, to the bit; so large ones need not be kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Block
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    secret_seed,
+    vary,
+    vary_tensor,
+)
+from kernel_smith.evaluation.judge.inputs.rows import Rows
+from kernel_smith.records import Variant, Workload
+
+_BLOCK_BYTES = 64 << 20  # that is changed at once
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The seeds of one input set, and which rows of it are of which kind."""
+
+    seed: int
+    variant_seed: int
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> Recipe:
+        return cls(secret_seed(), secret_seed(), tuple(blocks))
+
+    def make(self, reference: Reference, workload: Workload, rows: Rows | None) -> InputSet:
+        """Draw the set."""
+        inputs = reference.draw(workload, self.seed)
+        if rows is None:
+            (block,) = self.blocks
+            if block.label == AUTHOR:
+                return inputs
+            return vary(inputs, Variant(block.label), self.variant_seed)
+        generator = torch.Generator().manual_seed(self.variant_seed)
+        for block in self.blocks:
+            if block.label != AUTHOR:
+                _vary_rows(inputs, rows, block, generator)
+        return inputs
+
+
+def medley(rows: Rows, labels: Sequence[str]) -> tuple[Block, ...]:
+    """Share the rows out among kinds of inputs, so that one call is checked on all of them."""
+    count = min(len(labels), rows.count)
+    edges = [index * rows.count // count for index in range(count + 1)]
+    pairs = itertools.pairwise(edges)
+    return tuple(Block(*edge, label) for edge, label in zip(pairs, labels, strict=False))
+
+
+def _vary_rows(inputs: InputSet, rows: Rows, block: Block, generator: torch.Generator) -> None:
+    """Change some rows in place, a few at a time."""
+    variant = Variant(block.label)
+    for tensor, split in zip(inputs.tensors, rows.split, strict=True):
+        if not split:
+            continue
+        step = max(1, _BLOCK_BYTES // max(1, tensor[0].nbytes))
+        for start in range(block.start, block.stop, step):
+            part = tensor[start : min(start + step, block.stop)]
+            part.copy_(vary_tensor(part, variant, generator))
