@@ -62,7 +62,7 @@ def copied(result):
     if isinstance(result, (tuple, list)):
         return type(result)(copied(part) for part in result)
     result = result.contiguous()
-    target = torch.empty_like(result)
+    target = torch.full_like(result, 7)  # and not what freed memory happens to hold
     if result.numel():
         copy_kernel[(triton.cdiv(result.numel(), 4096),)](result, target, result.numel(), 4096)
     return target
@@ -92,19 +92,26 @@ class Watch:
 
     def __init__(self) -> None:
         self._peak = 0
+        self._over = threading.Event()
         torch.zeros(1, device="cuda")
-        threading.Thread(target=self._look, daemon=True).start()
+        self._base = used()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
 
     def _look(self) -> None:
-        while True:
+        while not self._over.wait(0.002):
             self._peak = max(self._peak, used())
-            time.sleep(0.002)
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
 
     def start(self) -> None:
         self._peak = 0
 
-    def peak(self) -> int:
-        return self._peak
+    def peak(self) -> float:
+        """In GiB, beside what was in use before there was an engine."""
+        return round((self._peak - self._base) / GIB, 2)
 
 
 def used() -> int:
@@ -160,7 +167,8 @@ def judge(pool: LocalPool, problem: Problem, candidate: Candidate) -> dict[str, 
 
 
 def refused(problem: Problem, error: UserError, wall: float) -> dict[str, Any]:
-    what = error.what.rpartition("/")[2]  # without the folder of the checkout
+    folder = str(Path(problem.task.path or "").parent)
+    what = error.what.replace(f"{folder}/", "")
     return {
         "problem": problem.name,
         "task": problem.task.name,
@@ -207,7 +215,6 @@ def leaving_free(gib: float | None) -> Iterator[None]:
 
 
 def one_by_one(chosen: argparse.Namespace, problems: list[Problem], keep: Any) -> None:
-    watch = Watch()
     candidates = {}
     for problem in problems:
         try:
@@ -216,23 +223,37 @@ def one_by_one(chosen: argparse.Namespace, problems: list[Problem], keep: Any) -
             keep(refused(problem, error, 0.0) | {"end": "no seed"})
     sizes = {p.name: footprint(p) if chosen.footprints else {} for p in problems}
     torch.cuda.empty_cache()
+    watch = Watch()
+    try:
+        able = [problem for problem in problems if problem.name in candidates]
+        _judge_all(chosen, able, candidates, sizes, watch, keep)
+    finally:
+        watch.close()
+
+
+def _judge_all(
+    chosen: argparse.Namespace,
+    problems: list[Problem],
+    candidates: dict[str, Candidate],
+    sizes: dict[str, dict[str, float]],
+    watch: Watch,
+    keep: Any,
+) -> None:
     deadline = time.monotonic() + 60 * chosen.minutes
     with leaving_free(chosen.leave_free), LocalPool(1) as pool:
         if chosen.warm:
             judge(pool, problems[0], program(problems[0], None, "warm-up"))
-        for problem in [p for p in problems if p.name in candidates]:
+        for problem in problems:
             for turn in ("first", "second") if chosen.again else ("first",):
                 if time.monotonic() > deadline:
                     return
                 time.sleep(SETTLING_SECONDS)
-                before = used()
                 watch.start()
                 candidate = candidates[problem.name]
                 if turn == "second":
                     candidate = candidate.model_copy(update={"source": candidate.source + "# 2\n"})
                 row = judge(pool, problem, candidate)
-                row |= {"turn": turn, "peak": round((watch.peak() - before) / GIB, 2)}
-                row |= {"before": round(before / GIB, 2), "memory": sizes[problem.name]}
+                row |= {"turn": turn, "peak": watch.peak(), "memory": sizes[problem.name]}
                 keep(row)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs.admission import SENTENCES, Found, admit, examine
-from kernel_smith.evaluation.judge.inputs.pool import Budget
+from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.records import Admission, Task
@@ -113,12 +114,22 @@ GOOD = [
 
 
 def findings(task: Task) -> set[Admission]:
-    (workload,) = task.workloads
-    return {found.finding for found in examine(Reference(task), workload, BUDGET).found}
+    return {found.finding for found in examined(task)}
+
+
+def examined(task: Task) -> list[Found]:
+    reference, (workload,) = Reference(task), task.workloads
+    return examine(reference, workload, BUDGET, look_at(reference, workload, BUDGET)).found
 
 
 def try_to_admit(task: Task, *also: Admission) -> None:
-    stand_in: Any = SimpleNamespace(task=task, reference=Reference(task), budget=lambda: BUDGET)
+    reference = Reference(task)
+    stand_in: Any = SimpleNamespace(
+        task=task,
+        reference=reference,
+        budget=lambda: BUDGET,
+        look=lambda workload: look_at(reference, workload, BUDGET),
+    )
     admit(cast(Bench, stand_in), also)
 
 
@@ -187,8 +198,7 @@ def get_inputs(shift):
 
 def test_each_finding_is_listed_once(write_task: WriteTask) -> None:
     task = write_task(source("return torch.relu(x - 100), torch.relu(x - 100)"))
-    (workload,) = task.workloads
-    found = examine(Reference(task), workload, BUDGET).found
+    found = examined(task)
     assert len(found) == len(set(found))
     assert all(isinstance(item, Found) for item in found)
 

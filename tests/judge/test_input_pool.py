@@ -10,8 +10,10 @@ import torch
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs import pool as stock_module
+from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.mixing import Mixer
-from kernel_smith.evaluation.judge.inputs.pool import Budget, InputPool, make_pool
+from kernel_smith.evaluation.judge.inputs.pool import InputPool, make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
 from kernel_smith.records import Task, Variant
 
@@ -45,7 +47,10 @@ def make_stock(write_task: WriteTask, monkeypatch: pytest.MonkeyPatch) -> MakeSt
     def make(text: str, pool: int = 6, seeds: int = 2, kept: int = BUDGET.kept) -> InputPool:
         monkeypatch.setattr(stock_module, "_MAX_TIMING_SETS", pool)
         task = write_task(text)
-        made = make_pool(Reference(task), task.workloads[0], seeds, BUDGET._replace(kept=kept))
+        reference, (workload,) = Reference(task), task.workloads
+        budget = BUDGET._replace(kept=kept)
+        look = look_at(reference, workload, budget)
+        made = make_pool(reference, workload, seeds, budget, look)
         assert isinstance(made, InputPool)
         return made
 

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from kernel_smith.evaluation.judge.inputs import checks
-from kernel_smith.evaluation.judge.inputs.pool import Budget, make_pool
+from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.first_look import look_at
+from kernel_smith.evaluation.judge.inputs.pool import make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
@@ -77,7 +79,8 @@ def timing(write_task: Callable[..., Task], asked: list[InputSet]) -> Timing:
     task = write_task(QUANTISE)
     reference = Reference(task)
     budget = Budget(kept=256 << 20, at_once=16 << 20, free=1 << 30)
-    pool = make_pool(reference, task.workloads[0], 2, budget)
+    (workload,) = task.workloads
+    pool = make_pool(reference, workload, 2, budget, look_at(reference, workload, budget))
     asked.clear()
     candidate, eager = Results([]), Results([])
     verify = TimedVerifier(

@@ -154,6 +154,9 @@ class Judge:
         )
 
     def _ready(self, key: _Key, make: Callable[[], Bench], options: Options) -> Bench:
+        for other, bench in self._benches.items():
+            if other != key and other[0] == "cuda":
+                bench.rest()
         if key in self._benches:
             self._benches.move_to_end(key)
             return self._benches[key]

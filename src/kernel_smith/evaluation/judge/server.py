@@ -11,6 +11,7 @@ import torch
 
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.judge.inputs.admission import examine
+from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.judge import Judge
 from kernel_smith.evaluation.judge.platform import host_memory
@@ -69,7 +70,10 @@ class Server:
     def _examine(self, request: dict[str, Any]) -> dict[str, Any]:
         task = Task.model_validate(request["task"])
         reference, budget = Reference(task), host_memory.budget()
-        found = [f for w in task.workloads for f in examine(reference, w, budget).found]
+        found = []
+        for workload in task.workloads:
+            look = look_at(reference, workload, budget)
+            found += examine(reference, workload, budget, look).found
         return {"found": [{"workload": f.workload, "finding": f.finding.value} for f in found]}
 
     def _ids(self, request: dict[str, Any]) -> dict[str, Any]:

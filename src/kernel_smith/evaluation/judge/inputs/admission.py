@@ -13,8 +13,8 @@ import torch
 
 import kernel_smith
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.inputs.footprint import measure
-from kernel_smith.evaluation.judge.inputs.pool import Budget, is_small
+from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.first_look import FirstLook
 from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
@@ -23,13 +23,15 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     explained,
     secret_seed,
 )
-from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, find_rows
+from kernel_smith.evaluation.judge.inputs.rows import PartOfReference
 from kernel_smith.evaluation.judge.values.accuracy import (
     Expected,
     computable,
     expect,
+    floor_of,
     is_finite,
     lost_by_precision,
+    relative_error,
 )
 from kernel_smith.evaluation.judge.values.comparison import compare, plainly_right
 from kernel_smith.evaluation.judge.values.pieces import same_bits
@@ -97,7 +99,7 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
     """Raise `BadInput` where a task has findings that nobody agreed to live with."""
     task = bench.task
     accepted = {*task.admit, *also}
-    found = _findings(bench.reference, bench.budget())
+    found = _findings(bench)
     refused = [f for f in found if f.finding not in accepted]
     if refused:
         names = sorted({f.finding.value for f in refused})
@@ -109,9 +111,9 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
         )
 
 
-def _findings(reference: Reference, budget: Budget) -> list[Found]:
+def _findings(bench: Bench) -> list[Found]:
     """On all workloads; those of a task that was examined before are known."""
-    task = reference.task
+    reference, task = bench.reference, bench.task
     versions = (torch.__version__, kernel_smith.__version__, platform.machine(), reference.device)
     key = content_hash(task.content_hash, *versions, "by variation")
     path = cache_root() / "admissions" / key[:2] / f"{key}.json"
@@ -120,7 +122,9 @@ def _findings(reference: Reference, budget: Budget) -> list[Found]:
         known = json.loads(path.read_text())
         examined = {name: Examined.from_json(data) for name, data in known.items()}
     if not examined:
-        examined = {w.name: examine(reference, w, budget) for w in task.workloads}
+        for workload in task.workloads:
+            look = bench.look(workload)
+            examined[workload.name] = examine(reference, workload, bench.budget(), look)
         keep_text(path, json.dumps({name: e.to_json() for name, e in examined.items()}))
     for workload in task.workloads:
         variation = examined[workload.name].variation
@@ -129,26 +133,22 @@ def _findings(reference: Reference, budget: Budget) -> list[Found]:
     return [found for each in examined.values() for found in each.found]
 
 
-def examine(reference: Reference, workload: Workload, budget: Budget) -> Examined:
+def examine(reference: Reference, workload: Workload, budget: Budget, look: FirstLook) -> Examined:
     """All findings about one workload. Of a large one, some rows stand for all where they can."""
-    reference, draws = _manageable(reference, workload, budget)
-    return _Examiner(reference, workload, draws).examine()
-
-
-def _manageable(reference: Reference, workload: Workload, budget: Budget) -> tuple[Reference, int]:
-    """What is to be examined, and on how many draws."""
-    inputs = reference.draw(workload, secret_seed())
-    with explained(reference.task, f"workload {workload.name}: Model.forward"):
-        footprint, answer = measure(reference, workload, inputs)
-    if is_small(footprint, budget):
-        return reference, _DRAWS
-    rows = find_rows(reference, workload, inputs, answer)
-    if rows is None:
-        if footprint.oracle + footprint.call > budget.free:
-            reference.do_without_oracle(workload)
-        return reference, _DRAWS_WHOLE
-    most = max(1, budget.at_once // _EXAMINED // rows.bytes_per_row(inputs, answer.tensors))
-    return PartOfReference(reference, rows, most), _DRAWS_IN_PART
+    if not look.is_large:
+        return _Examiner(reference, workload, _DRAWS).examine()
+    if look.rows is not None:
+        most = max(1, budget.at_once // _EXAMINED // look.bytes_per_row)
+        part = PartOfReference(reference, look.rows, most)
+        return _Examiner(part, workload, _DRAWS_IN_PART).examine()
+    try:
+        return _Examiner(reference, workload, _DRAWS_WHOLE).examine()
+    except torch.OutOfMemoryError:
+        if not reference.affords_oracle(workload):
+            raise
+    reference.do_without_oracle(workload)  # it took more than was expected
+    reference.give_memory_back()
+    return _Examiner(reference, workload, _DRAWS_WHOLE).examine()
 
 
 class _Examiner:
@@ -194,7 +194,7 @@ class _Examiner:
         findings = []
         draws, answers = self._draws, self._answers
         again = self._reference.call(self._workload, draws[0])
-        if not _equal(again.tensors, answers[0].tensors):
+        if not _nearly_equal(again.tensors, answers[0].tensors):
             findings.append(Admission.RANDOM_REFERENCE)
         if draws[0].tensors and all(_equal(d.tensors, draws[0].tensors) for d in draws[1:]):
             findings.append(Admission.SEED_INDEPENDENT)
@@ -269,4 +269,12 @@ def _look_at_outputs(answers: list[Result]) -> list[Admission]:
 def _equal(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
     return len(left) == len(right) and all(
         a.shape == b.shape and same_bits(a, b) for a, b in zip(left, right, strict=True)
+    )
+
+
+def _nearly_equal(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
+    """But for the order of a sum, which the library need not keep from one call to the next."""
+    return _equal(left, right) or all(
+        a.is_floating_point() and a.shape == b.shape and relative_error(a, b) <= floor_of(a.dtype)
+        for a, b in zip(map(computable, left), map(computable, right), strict=True)
     )

@@ -23,23 +23,21 @@ from kernel_smith.evaluation.judge.inputs.checks import (
     LargeCheck,
     SmallCheck,
 )
-from kernel_smith.evaluation.judge.inputs.footprint import Footprint
+from kernel_smith.evaluation.judge.inputs.first_look import FirstLook
 from kernel_smith.evaluation.judge.inputs.recipes import Recipe, medley
 from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
-    Result,
     secret_seed,
     vary,
 )
-from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, find_rows
-from kernel_smith.evaluation.judge.inputs.variants import is_beyond_precision, try_variant
-from kernel_smith.evaluation.judge.values.accuracy import (
-    expect,
-    parts,
-    precision_rtol,
-    scales_of,
+from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, Rows
+from kernel_smith.evaluation.judge.inputs.variants import (
+    is_beyond_precision,
+    is_in_domain,
+    try_variant,
 )
+from kernel_smith.evaluation.judge.values.accuracy import expect, precision_rtol
 from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
 
@@ -57,33 +55,24 @@ class LargePool:
     checks_at_once = 1
 
     def __init__(
-        self,
-        reference: Reference,
-        workload: Workload,
-        footprint: Footprint,
-        inputs: InputSet,
-        answer: Result,
-        slice_bytes: int,
+        self, reference: Reference, workload: Workload, look: FirstLook, slice_bytes: int
     ) -> None:
-        """`inputs` and `answer`: a first draw, and what the reference returns for it."""
         self.reference = reference
         self.workload = workload
-        self.footprint = footprint
-        self.rows = find_rows(reference, workload, inputs, answer)
+        self.footprint = look.footprint
+        self.rows = look.rows
+        self.answer = look.answer
+        self.layouts = [look.inputs]
         self.left_out: list[str] = []
-        self.layouts = [_without_memory(inputs)]
-        self.answer = Result(answer.tree, [_without_content(t) for t in answer.tensors])
-        scales = scales_of(parts(answer.tensors))
+        self.extra_rtol = 0.0
         self._facts: dict[str, Facts] = {}
+        rows_at_once = 1
         if self.rows is None:
-            self.extra_rtol = precision_rtol(reference, workload, inputs)
-            self._learn_whole(inputs)
-            rows_at_once = 1
+            self._learn_whole()
         else:
-            per_row = self.rows.bytes_per_row(inputs, answer.tensors)
-            rows_at_once = max(1, min(slice_bytes // per_row, self.rows.count))
-            self._learn_by_rows(inputs, min(rows_at_once, _TRIED_ROWS))
-        self._facts[AUTHOR] = self._facts[AUTHOR].with_scales(scales)
+            rows_at_once = max(1, min(slice_bytes // look.bytes_per_row, self.rows.count))
+            self._learn_by_rows(self.rows, min(rows_at_once, _TRIED_ROWS))
+        self._facts[AUTHOR] = self._facts[AUTHOR].with_scales(look.scales)
         self._comparer = Comparer(
             reference, workload, self.extra_rtol, self._facts, self.rows, rows_at_once
         )
@@ -93,35 +82,40 @@ class LargePool:
     def author(self) -> Check:
         return self._checks[0]
 
-    def _learn_by_rows(self, inputs: InputSet, most: int) -> None:
+    def _learn_by_rows(self, rows: Rows, most: int) -> None:
         """Ask the oracle about a few rows of each kind."""
-        assert self.rows is not None
-        part = PartOfReference(self.reference, self.rows, most, inputs)
+        drawn = self.reference.draw(self.workload, secret_seed())
+        part = PartOfReference(self.reference, rows, most, drawn)
         first = part.draw(self.workload, secret_seed())
         self.extra_rtol = precision_rtol(part, self.workload, first)
-        check = SmallCheck(part, self.workload, first, self.extra_rtol)
-        self._facts[AUTHOR] = check.facts
+        self._facts[AUTHOR] = SmallCheck(part, self.workload, first, self.extra_rtol).facts
         for variant in self.reference.task.variants:
-            if variant is not Variant.STRIDED:
-                self._learn_variant(part, variant)
+            if variant is Variant.STRIDED:
+                continue
+            found = try_variant(part, self.workload, variant, self.extra_rtol)
+            if found is None or is_beyond_precision(part, self.workload, found):
+                self.left_out.append(variant.value)
+            else:
+                self._facts[variant.value] = found.facts
 
-    def _learn_whole(self, inputs: InputSet) -> None:
-        """Ask the oracle about whole sets: the author's, and a few variants chosen by chance."""
+    def _learn_whole(self) -> None:
+        """Ask the oracle about one whole set. What is in doubt on others, it is asked about then:
+        a few variants that the reference is finite on, chosen by chance."""
         reference, workload = self.reference, self.workload
+        inputs = reference.draw(workload, secret_seed())
+        self.extra_rtol = precision_rtol(reference, workload, inputs)
+        author = Facts.of(expect(reference, workload, inputs, self.extra_rtol))
+        self._facts[AUTHOR] = author
+        del inputs
         deadline = time.monotonic() + _WHOLE_SECONDS[reference.device]
-        self._facts[AUTHOR] = Facts.of(expect(reference, workload, inputs, self.extra_rtol))
         variants = [v for v in reference.task.variants if v is not Variant.STRIDED]
         for variant in _system_random.sample(variants, len(variants)):
             if len(self._facts) > _WHOLE_VARIANTS or time.monotonic() > deadline:
                 break
-            self._learn_variant(reference, variant)
-
-    def _learn_variant(self, reference: Reference, variant: Variant) -> None:
-        found = try_variant(reference, self.workload, variant, self.extra_rtol)
-        if found is None or is_beyond_precision(reference, self.workload, found):
-            self.left_out.append(variant.value)
-        else:
-            self._facts[variant.value] = found.facts
+            if is_in_domain(reference, workload, variant):
+                self._facts[variant.value] = author
+            else:
+                self.left_out.append(variant.value)
 
     def _other_checks(self) -> list[Check]:
         labels = [label for label in self._facts if label != AUTHOR]
@@ -152,7 +146,8 @@ class LargePool:
         def make() -> InputSet:
             return vary(self.reference.draw(self.workload, seed), Variant.STRIDED, seed)
 
-        self.layouts.append(_without_memory(make()))
+        strided = vary(self.layouts[0], Variant.STRIDED, seed)
+        self.layouts.append(strided)
         return LargeCheck(self._comparer, make, self._blocks([AUTHOR]), Variant.STRIDED.value)
 
     @property
@@ -215,12 +210,3 @@ class LargePool:
             return False
         self._checks = [self._check([AUTHOR]), *self._other_checks()]
         return True
-
-
-def _without_memory(inputs: InputSet) -> InputSet:
-    return InputSet(inputs.template, [_without_content(t) for t in inputs.tensors], inputs.label)
-
-
-def _without_content(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the same shape, strides and type that takes no memory."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")

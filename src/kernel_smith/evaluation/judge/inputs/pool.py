@@ -19,12 +19,14 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 
+from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check, Facts, SmallCheck
-from kernel_smith.evaluation.judge.inputs.footprint import Footprint, measure
+from kernel_smith.evaluation.judge.inputs.first_look import FirstLook
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.large_pool import LargePool
 from kernel_smith.evaluation.judge.inputs.mixing import BlockMixer, Mixer
 from kernel_smith.evaluation.judge.inputs.reference import (
@@ -38,7 +40,6 @@ from kernel_smith.evaluation.judge.values.accuracy import is_finite, precision_r
 from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
 
-_SHARE_OF_ONE_CALL = 8  # of what may be kept: a workload is small if that many calls fit
 _SHARE_OF_HIDDEN = 2  # of what may be kept
 _HIDDEN_CHECKS = {"cpu": 2, "cuda": 1}  # per variant; on a GPU a few of them are used at most
 _MAX_SECONDS = 0.5
@@ -50,14 +51,6 @@ _MIXING_TRIALS = 12
 _MIXING_SECONDS = 0.25
 
 _system_random = random.SystemRandom()
-
-
-class Budget(NamedTuple):
-    """The memory that the sets of one workload may take, in bytes."""
-
-    kept: int  # for sets that are kept
-    at_once: int  # for what the oracle is asked about
-    free: int  # in all
 
 
 class Pool(Protocol):
@@ -92,21 +85,20 @@ class Pool(Protocol):
     def redraw_one(self) -> bool: ...
 
 
-def is_small(footprint: Footprint, budget: Budget) -> bool:
-    """Can many calls be kept?"""
-    return footprint.call <= budget.kept // _SHARE_OF_ONE_CALL
-
-
-def make_pool(reference: Reference, workload: Workload, seeds: int, budget: Budget) -> Pool:
-    """See how large a call is, and prepare its sets accordingly."""
-    inputs = reference.draw(workload, secret_seed())
-    footprint, answer = measure(reference, workload, inputs)
-    if is_small(footprint, budget):
-        return InputPool(reference, workload, footprint, seeds, budget.kept)
-    if footprint.oracle + footprint.call > budget.free:
-        reference.do_without_oracle(workload)
-    reference.mutates(workload, inputs)  # where it does not, it needs no copies
-    return LargePool(reference, workload, footprint, inputs, answer, budget.at_once)
+def make_pool(
+    reference: Reference, workload: Workload, seeds: int, budget: Budget, look: FirstLook
+) -> Pool:
+    """Prepare the sets of a workload, according to its size."""
+    if not look.is_large:
+        return InputPool(reference, workload, look.footprint, seeds, budget.kept)
+    try:
+        return LargePool(reference, workload, look, budget.at_once)
+    except torch.OutOfMemoryError:
+        if look.rows is not None or not reference.affords_oracle(workload):
+            raise
+    reference.do_without_oracle(workload)  # it took more than was expected
+    reference.give_memory_back()
+    return LargePool(reference, workload, look, budget.at_once)
 
 
 class InputPool:

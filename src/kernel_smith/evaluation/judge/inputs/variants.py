@@ -36,6 +36,18 @@ def try_variant(
     return check if finite and check.facts.reference_error <= limit else None
 
 
+def is_in_domain(reference: Reference, workload: Workload, variant: Variant) -> bool:
+    """Is the reference finite on a set of this kind?"""
+    varied = vary(reference.draw(workload, secret_seed()), variant, secret_seed())
+    try:
+        answers = reference.call(workload, varied).tensors
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        return False
+    return all(is_finite(t) for t in answers if t.is_floating_point())
+
+
 def is_beyond_precision(reference: Reference, workload: Workload, check: SmallCheck) -> bool:
     """Does the precision that the task allows lose the result? A tanh of large values does."""
     if all(t.dtype.itemsize < 4 for t in check.inputs.tensors if t.is_floating_point()):

@@ -13,9 +13,11 @@ from typing import Any
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
+from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.checks import AUTHOR
+from kernel_smith.evaluation.judge.inputs.first_look import FirstLook, look_at
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint
-from kernel_smith.evaluation.judge.inputs.pool import Budget, Pool, make_pool
+from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims
@@ -72,6 +74,7 @@ class Bench:
             Limits(),
         )
         self._seeds = seeds
+        self._looks: dict[str, FirstLook] = {}
         self._pools: dict[str, Pool] = {}
         self._prepared: dict[str, Prepared] = {}
         self._baselines: dict[str, Participant] = {}
@@ -87,11 +90,17 @@ class Bench:
     def pool(self, workload: Workload) -> Pool:
         if workload.name not in self._pools:
             self._pools[workload.name] = make_pool(
-                self.reference, workload, self._seeds, self.budget()
+                self.reference, workload, self._seeds, self.budget(), self.look(workload)
             )
             if self._pools[workload.name].is_large:
                 self.reference.give_memory_back()
         return self._pools[workload.name]
+
+    def look(self, workload: Workload) -> FirstLook:
+        """What a first call showed."""
+        if workload.name not in self._looks:
+            self._looks[workload.name] = look_at(self.reference, workload, self.budget())
+        return self._looks[workload.name]
 
     def budget(self) -> Budget:
         """The memory that the sets of one workload may take."""
@@ -266,6 +275,12 @@ class Bench:
     def _end(self, participant: Participant) -> None:
         participant.close()
         self._processes.end(participant.child)
+
+    def rest(self) -> None:
+        """End the processes: another task is worked on, and each holds a part of the device."""
+        for participant in self._baselines.values():
+            self._end(participant)
+        self._baselines.clear()
 
     def redraw_one(self) -> bool:
         return any(pool.redraw_one() for pool in self._pools.values())

@@ -6,7 +6,7 @@ from kernel_smith.evaluation.judge.compiling.source import Maker
 from kernel_smith.evaluation.judge.compiling.triton import TritonCompiler
 from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.evaluation.judge.evidence.work import Work, count_work
-from kernel_smith.evaluation.judge.inputs.pool import Budget
+from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform import device_state
 from kernel_smith.evaluation.judge.platform.bench import Bench

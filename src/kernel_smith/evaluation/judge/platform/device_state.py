@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from kernel_smith.evaluation.judge.inputs.pool import Budget
+from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.platform.device_lock import DeviceLock, Need
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims, Level
 from kernel_smith.evaluation.judge.platform.quiet import Quiet

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from pathlib import Path
 
-from kernel_smith.evaluation.judge.inputs.pool import Budget
+from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims, Level
 
 _SHARE_KEPT = 64  # of what is available: by the sets of one workload, of several tasks and lanes

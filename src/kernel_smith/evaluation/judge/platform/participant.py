@@ -333,6 +333,8 @@ class Participant:
     def close(self) -> None:
         """The process is no longer needed."""
         self.ended = True
+        self.unbind()
+        self._views_dropped()
         self.room.leave()
         if self.sampler is not None:
             self.sampler.close()

@@ -1,0 +1,60 @@
+"""A first look at a workload: how large it is, and what can be said about it without keeping it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint, measure
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    Result,
+    explained,
+    secret_seed,
+)
+from kernel_smith.evaluation.judge.inputs.rows import Rows, find_rows
+from kernel_smith.evaluation.judge.values.accuracy import parts, scales_of
+from kernel_smith.records import Workload
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What one call showed. Its tensors have shapes and types, and no content."""
+
+    footprint: Footprint
+    is_large: bool
+    inputs: InputSet
+    answer: Result
+    scales: list[float]  # of the outputs; of a large workload only
+    rows: Rows | None  # the same
+    bytes_per_row: int
+
+
+def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLook:
+    """Draw inputs and call the reference once. Raises `BadInput` where the task's code fails."""
+    inputs = reference.draw(workload, secret_seed())
+    with explained(reference.task, f"workload {workload.name}: Model.forward"):
+        footprint, answer = measure(reference, workload, inputs)
+    is_large = not budget.is_small(footprint)
+    rows = None
+    if is_large:
+        reference.mutates(workload, inputs)  # where it does not, it needs no copies
+        if not budget.affords_oracle(footprint):
+            reference.do_without_oracle(workload)
+        rows = find_rows(reference, workload, inputs, answer)
+    return FirstLook(
+        footprint,
+        is_large,
+        InputSet(inputs.template, [_without_content(t) for t in inputs.tensors]),
+        Result(answer.tree, [_without_content(t) for t in answer.tensors]),
+        scales_of(parts(answer.tensors)) if is_large else [],
+        rows,
+        0 if rows is None else rows.bytes_per_row(inputs, answer.tensors),
+    )
+
+
+def _without_content(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
