@@ -5,6 +5,7 @@ Started by an engine, which holds the other end of the socket FD and removes FOL
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -41,6 +42,7 @@ def main() -> None:
     # Only now, so that this process and the zygote import torch at the same time.
     from kernel_smith.evaluation.judge.server import Server
 
+    gc.freeze()  # what was imported is never garbage, and need not be searched for it again
     Server(Channel.from_fd(int(sys.argv[1])), processes).serve()
 
 

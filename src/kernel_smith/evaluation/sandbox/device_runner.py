@@ -110,6 +110,12 @@ class DeviceRunner(Runner):
             model = super()._build(kind, arguments, seed)
         return model.to(self.device) if isinstance(model, torch.nn.Module) else model
 
+    def _construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """The parameters that were drawn give way to shared ones, which may be large."""
+        answer = super()._construct(request, fds)
+        torch.cuda.empty_cache()
+        return answer
+
     def _bind(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._graph = None
         return super()._bind(request, fds)

@@ -30,7 +30,7 @@ class FirstLook:
     answer: Result
     scales: list[float]  # of the outputs; of a large workload only
     rows: Rows | None  # the same
-    bytes_per_row: int
+    row_bytes: int  # that the oracle takes for each
 
 
 def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLook:
@@ -39,12 +39,15 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
     with explained(reference.task, f"workload {workload.name}: Model.forward"):
         footprint, answer = measure(reference, workload, inputs)
     is_large = not budget.is_small(footprint)
-    rows = None
+    rows, row_bytes = None, 0
     if is_large:
         reference.mutates(workload, inputs)  # where it does not, it needs no copies
         if not budget.affords_oracle(footprint):
             reference.do_without_oracle(workload)
-        rows = find_rows(reference, workload, inputs, answer)
+        count = max([t.shape[0] for t in answer.tensors if t.dim()], default=1)
+        row_bytes = max(1, 2 * footprint.peak // max(count, 1))  # in double precision
+        most = budget.at_once // row_bytes
+        rows = find_rows(reference, workload, inputs, answer, most)
     return FirstLook(
         footprint,
         is_large,
@@ -52,7 +55,7 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
         Result(answer.tree, [_without_content(t) for t in answer.tensors]),
         scales_of(parts(answer.tensors)) if is_large else [],
         rows,
-        0 if rows is None else rows.bytes_per_row(inputs, answer.tensors),
+        row_bytes,
     )
 
 

@@ -70,7 +70,7 @@ class LargePool:
         if self.rows is None:
             self._learn_whole()
         else:
-            rows_at_once = max(1, min(slice_bytes // look.bytes_per_row, self.rows.count))
+            rows_at_once = max(1, min(slice_bytes // look.row_bytes, self.rows.count))
             self._learn_by_rows(self.rows, min(rows_at_once, _TRIED_ROWS))
         self._facts[AUTHOR] = self._facts[AUTHOR].with_scales(look.scales)
         self._comparer = Comparer(

@@ -33,6 +33,7 @@ from kernel_smith.records import Task, Variant, Workload
 _LARGE, _SMALL = 1e3, 1e-3
 _SPIKES, _SPIKE = 8, 1e3
 _TIE_LEVELS = 4
+_LARGE_ORACLE = 256 << 20  # bytes of parameters: built again when it is needed
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,9 @@ class Reference:
 
     def give_memory_back(self) -> None:
         """Return what was freed to the system: others may need it more than the next call."""
+        for name, model in list(self._oracles.items()):
+            if sum(parameter.nbytes for parameter in model.parameters()) > _LARGE_ORACLE:
+                del self._oracles[name]
         if self.device == "cuda":
             torch.cuda.empty_cache()
         else:

@@ -31,7 +31,7 @@ from kernel_smith.evaluation.judge.platform.device_participant import DevicePart
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.platform.quiet import check_idle, check_joined
 from kernel_smith.evaluation.judge.platform.spares import Spare, Spares
-from kernel_smith.evaluation.judge.processes.child import Child, Interrupted
+from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, Timed, time_both_ways
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement
@@ -354,6 +354,11 @@ class DeviceSession(Session):
             return summarise_kernels(candidate.profile(), calls)
         except ValueError as error:
             self._notes.append(f"{workload.name}: no list of kernels: {error}")
+            return ()
+        except ChildFailed as failure:  # thousands of launches fill the disk that it has
+            if not self._task.library_calls or failure.kind != "exception":
+                raise
+            self._notes.append(f"{workload.name}: no list of kernels: {failure.message[:200]}")
             return ()
 
 

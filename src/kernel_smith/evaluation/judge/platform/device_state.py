@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 from collections.abc import Iterator
 
 import torch
@@ -33,9 +34,18 @@ def is_usable() -> bool:
 @functools.cache
 def quiet() -> Quiet:
     """The first use of the device: what the judge computes there is to be exact."""
+    _avoid_fragments()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     return Quiet()
+
+
+def _avoid_fragments() -> None:
+    """Have freed memory given back although small tensors lie beside it: a task that is kept ready
+    would otherwise hold on to gigabytes that it once computed in."""
+    choose = getattr(torch.cuda.memory, "_set_allocator_settings", None)
+    if choose is not None:
+        choose("expandable_segments:True")
 
 
 def is_crowded() -> bool:
@@ -111,4 +121,5 @@ def _share_free() -> float:
 def give_memory_back() -> None:
     """What was freed is kept for the next use, unless somebody says that it is not needed."""
     if is_usable():
+        gc.collect()
         torch.cuda.empty_cache()
