@@ -36,8 +36,9 @@ UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers serv
   $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
   runs.py seed.py start.py tasks.py train.py) \
   $(wildcard tests/judge/test_device_*.py) \
-  $(addprefix tests/judge/test_,accuracy.py accuracy_float8.py admission.py description.py \
-  fetching.py mixing.py process_pool.py outcome.py reference.py buffers.py second_look.py statistics.py input_pool.py twins.py) \
+  $(addprefix tests/judge/test_,large_pool.py admission_of_large.py rows.py accuracy.py \
+  accuracy_float8.py admission.py description.py fetching.py memory_claims.py mixing.py process_pool.py \
+  outcome.py pieces.py reference.py buffers.py second_look.py statistics.py input_pool.py twins.py) \
   $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
   archive nsight mctracer records screen store)
 

@@ -149,10 +149,13 @@ def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path) -> None:
     assert end_of(evaluation) in expected, evaluation.model_dump_json(indent=1)
 
 
-def test_an_honest_kernel_is_still_accepted_after_all_of_them(engine: LocalEngine) -> None:
+@pytest.mark.parametrize("task", ["small_softmax.py", "large_softmax.py"])
+def test_an_honest_kernel_is_still_accepted_after_all_of_them(
+    engine: LocalEngine, task: str
+) -> None:
     assert screen(HONEST) == []
     candidate = Candidate(source=HONEST, name="honest.py")
-    evaluation = evaluate(engine, "small_softmax.py", candidate)
+    evaluation = evaluate(engine, task, candidate)
     assert evaluation.ok, evaluation.model_dump_json(indent=1)
 
 

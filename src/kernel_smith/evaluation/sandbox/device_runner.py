@@ -25,6 +25,7 @@ from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
+_MUCH_RESERVED = 64 << 20
 _STREAM_OF_THREAD = 2  # `cudaStreamPerThread`
 
 
@@ -113,7 +114,8 @@ class DeviceRunner(Runner):
     def _construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """The parameters that were drawn give way to shared ones, which may be large."""
         answer = super()._construct(request, fds)
-        torch.cuda.empty_cache()
+        if torch.cuda.memory_reserved() > _MUCH_RESERVED:
+            torch.cuda.empty_cache()
         return answer
 
     def _bind(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:

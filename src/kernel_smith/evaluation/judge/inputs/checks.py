@@ -6,6 +6,7 @@ when they are needed, and their answers computed again.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import NamedTuple, Protocol
 import torch
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
-from kernel_smith.evaluation.judge.inputs.rows import Rows
+from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, Rows
 from kernel_smith.evaluation.judge.values.accuracy import (
     Bounds,
     Expected,
@@ -109,7 +110,7 @@ class SmallCheck:
         return self.inputs.fits_in_place_of(other)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Comparer:
     """Compares large answers with the reference's, and what is in doubt with the oracle's.
 
@@ -125,6 +126,12 @@ class Comparer:
     facts: dict[str, Facts]  # by kind of inputs
     rows: Rows | None
     rows_at_once: int  # that the oracle answers
+
+    @functools.cached_property
+    def _part(self) -> Reference:
+        """The reference for some rows, whose oracle there is room for."""
+        assert self.rows is not None
+        return PartOfReference(self.reference, self.rows, self.rows_at_once)
 
     def compare(
         self,
@@ -238,9 +245,9 @@ class Comparer:
     ) -> Comparison:
         assert self.rows is not None
         part = replace(self.rows.take(inputs, start, stop), label=block.label)
-        expected = expect(self.reference, self.workload, part, self.extra_rtol, scales)
+        expected = expect(self._part, self.workload, part, self.extra_rtol, scales)
         mine = [tensor[start:stop] for tensor in got]
-        found = compare(mine, expected, self.reference, self.workload, part)
+        found = compare(mine, expected, self._part, self.workload, part)
         if found.worst is None:
             return found
         row, *rest = found.worst.index

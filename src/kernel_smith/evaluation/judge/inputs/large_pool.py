@@ -63,6 +63,8 @@ class LargePool:
         self.rows = look.rows
         self.answer = look.answer
         self.layouts = [look.inputs]
+        if Variant.STRIDED in reference.task.variants:
+            self.layouts.append(vary(look.inputs, Variant.STRIDED, secret_seed()))
         self.left_out: list[str] = []
         self.extra_rtol = 0.0
         self._facts: dict[str, Facts] = {}
@@ -112,7 +114,7 @@ class LargePool:
         for variant in _system_random.sample(variants, len(variants)):
             if len(self._facts) > _WHOLE_VARIANTS or time.monotonic() > deadline:
                 break
-            if is_in_domain(reference, workload, variant):
+            if is_in_domain(reference, workload, variant, author.rtols):
                 self._facts[variant.value] = author
             else:
                 self.left_out.append(variant.value)
@@ -146,8 +148,6 @@ class LargePool:
         def make() -> InputSet:
             return vary(self.reference.draw(self.workload, seed), Variant.STRIDED, seed)
 
-        strided = vary(self.layouts[0], Variant.STRIDED, seed)
-        self.layouts.append(strided)
         return LargeCheck(self._comparer, make, self._blocks([AUTHOR]), Variant.STRIDED.value)
 
     @property

@@ -16,7 +16,6 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     secret_seed,
-    vary,
     vary_tensor,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows
@@ -40,16 +39,12 @@ class Recipe:
     def make(self, reference: Reference, workload: Workload, rows: Rows | None) -> InputSet:
         """Draw the set."""
         inputs = reference.draw(workload, self.seed)
-        if rows is None:
-            (block,) = self.blocks
-            if block.label == AUTHOR:
-                return inputs
-            return vary(inputs, Variant(block.label), self.variant_seed)
         generator = torch.Generator().manual_seed(self.variant_seed)
         for block in self.blocks:
             if block.label != AUTHOR:
                 _vary_rows(inputs, rows, block, generator)
-        return inputs
+        label = self.blocks[0].label if len(self.blocks) == 1 else AUTHOR
+        return InputSet(inputs.template, inputs.tensors, label)
 
 
 def medley(rows: Rows, labels: Sequence[str]) -> tuple[Block, ...]:
@@ -60,13 +55,18 @@ def medley(rows: Rows, labels: Sequence[str]) -> tuple[Block, ...]:
     return tuple(Block(*edge, label) for edge, label in zip(pairs, labels, strict=False))
 
 
-def _vary_rows(inputs: InputSet, rows: Rows, block: Block, generator: torch.Generator) -> None:
-    """Change some rows in place, a few at a time."""
+def _vary_rows(
+    inputs: InputSet, rows: Rows | None, block: Block, generator: torch.Generator
+) -> None:
+    """Change some rows in place, or all of everything, a few at a time."""
     variant = Variant(block.label)
-    for tensor, split in zip(inputs.tensors, rows.split, strict=True):
-        if not split:
+    split = [True] * len(inputs.tensors) if rows is None else rows.split
+    for tensor, chosen in zip(inputs.tensors, split, strict=True):
+        if not chosen or not tensor.numel():
             continue
-        step = max(1, _BLOCK_BYTES // max(1, tensor[0].nbytes))
-        for start in range(block.start, block.stop, step):
-            part = tensor[start : min(start + step, block.stop)]
+        tensor = tensor if tensor.dim() else tensor.view(1)
+        first, last = (0, len(tensor)) if rows is None else (block.start, block.stop)
+        step = max(1, _BLOCK_BYTES // tensor[0].nbytes)
+        for start in range(first, last, step):
+            part = tensor[start : min(start + step, last)]
             part.copy_(vary_tensor(part, variant, generator))

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from kernel_smith.evaluation.judge.inputs.checks import SmallCheck
-from kernel_smith.evaluation.judge.inputs.reference import Reference, secret_seed, vary
+from kernel_smith.evaluation.judge.inputs.checks import Block, SmallCheck
+from kernel_smith.evaluation.judge.inputs.recipes import Recipe
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    secret_seed,
+    vary,
+)
 from kernel_smith.evaluation.judge.values.accuracy import (
     MOST_BY_ROUNDING,
     is_finite,
@@ -36,21 +42,35 @@ def try_variant(
     return check if finite and check.facts.reference_error <= limit else None
 
 
-def is_in_domain(reference: Reference, workload: Workload, variant: Variant) -> bool:
-    """Is the reference finite on a set of this kind?"""
-    varied = vary(reference.draw(workload, secret_seed()), variant, secret_seed())
+def is_in_domain(
+    reference: Reference, workload: Workload, variant: Variant, rtols: list[float]
+) -> bool:
+    """Is the reference finite on a set of this kind, and the allowed precision of use there?
+
+    `rtols` are those of the author's distribution.
+    """
+    recipe = Recipe.of([Block(0, 1, variant.value)])
+    varied = recipe.make(reference, workload, None)
     try:
         answers = reference.call(workload, varied).tensors
     except torch.OutOfMemoryError:
         raise
     except Exception:
         return False
-    return all(is_finite(t) for t in answers if t.is_floating_point())
+    if not all(is_finite(t) for t in answers if t.is_floating_point()):
+        return False
+    del answers
+    return not _loses_result(reference, workload, varied, rtols)
 
 
 def is_beyond_precision(reference: Reference, workload: Workload, check: SmallCheck) -> bool:
     """Does the precision that the task allows lose the result? A tanh of large values does."""
-    if all(t.dtype.itemsize < 4 for t in check.inputs.tensors if t.is_floating_point()):
+    return _loses_result(reference, workload, check.inputs, check.facts.rtols)
+
+
+def _loses_result(
+    reference: Reference, workload: Workload, inputs: InputSet, rtols: list[float]
+) -> bool:
+    if all(t.dtype.itemsize < 4 for t in inputs.tensors if t.is_floating_point()):
         return False  # they are as coarse themselves
-    rtol = precision_rtol(reference, workload, check.inputs)
-    return rtol > max([MOST_BY_ROUNDING, *check.facts.rtols])
+    return precision_rtol(reference, workload, inputs) > max([MOST_BY_ROUNDING, *rtols])

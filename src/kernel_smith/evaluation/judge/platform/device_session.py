@@ -347,7 +347,10 @@ class DeviceSession(Session):
     ) -> tuple[DeviceKernel, ...]:
         """The kernels of the workload with most to do."""
         workload = max(self._task.workloads, key=lambda w: bench.work(w).traffic_bytes)
-        calls = min(_PROFILED_CALLS, bench.prepare(workload).capacity)
+        prepared = bench.prepare(workload)
+        # Of a call that takes long, or launches thousands of kernels, one says enough.
+        most = 1 if prepared.pool.is_large else _PROFILED_CALLS
+        calls = min(most, prepared.capacity)
         sets = bench.enter(candidate, workload, calls, timed=True).pool.timing_sets()
         candidate.bind(list(islice(sets, calls)))
         try:

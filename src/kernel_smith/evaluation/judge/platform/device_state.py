@@ -24,6 +24,7 @@ _SMALLEST_ARENA, _LARGEST_ARENA = 64 << 20, 256 << 20
 _SHARE_KEPT = 256  # of what is free: by the sets of one workload, of several tasks and lanes
 _LEAST_KEPT, _MOST_KEPT = 64 << 20, 512 << 20
 _AT_ONCE = 64 << 20
+_LARGEST_SPLIT_MB = 64
 
 
 @functools.cache
@@ -41,11 +42,13 @@ def quiet() -> Quiet:
 
 
 def _avoid_fragments() -> None:
-    """Have freed memory given back although small tensors lie beside it: a task that is kept ready
-    would otherwise hold on to gigabytes that it once computed in."""
-    choose = getattr(torch.cuda.memory, "_set_allocator_settings", None)
-    if choose is not None:
-        choose("expandable_segments:True")
+    """Have no small tensors put into large pieces of memory: a task that is kept ready would hold
+    on to gigabytes that it once computed in."""
+    settings = f"max_split_size_mb:{_LARGEST_SPLIT_MB}"
+    if hasattr(torch._C, "_accelerator_setAllocatorSettings"):
+        torch._C._accelerator_setAllocatorSettings(settings)
+    else:  # in older versions
+        torch.cuda.memory._set_allocator_settings(settings)
 
 
 def is_crowded() -> bool:

@@ -48,7 +48,7 @@ def spread_of(answers: list[list[torch.Tensor]]) -> list[float]:
             spreads.append(0.0)
             continue
         wide = torch.stack([_wide(t) for t in same])
-        between_draws = float(wide.var(dim=0, correction=0).mean().sqrt())
+        between_draws = float(wide.var(dim=0, correction=1).mean().sqrt())
         between_elements = float(wide[0].std(correction=0)) if wide[0].numel() > 1 else float("inf")
         spreads.append(min(between_draws, between_elements))
     return spreads
