@@ -42,7 +42,7 @@ from kernel_smith.tasks import read_task, with_precision
 
 GIB = 1 << 30
 LEVELS = (1, 2, 3)
-SETTLING_SECONDS = 0.5  # until processes of the evaluation before are gone
+SETTLING_SECONDS = 0.25  # until processes of the evaluation before are gone
 
 # A candidate must have a kernel of its own that matters: here it copies the reference's result.
 COPY = """

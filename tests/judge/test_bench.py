@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.records import Options, Task
@@ -20,6 +22,30 @@ COMPILED = SimpleNamespace(
     unbind=lambda: None,
     close=lambda: None,
 )
+
+
+def test_a_task_that_would_fill_the_machine_is_refused_with_the_figures(
+    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
+    monkeypatch.setattr(host_memory, "available", lambda: 16)
+    monkeypatch.setattr(bench.claims(), "of_others", lambda: 0)
+    with pytest.raises(MissingPrerequisite, match="GiB are available; workload") as caught:
+        bench.look(small_task.workloads[0])
+    assert "smaller workloads" in str(caught.value.hint)
+    bench.close()
+
+
+def test_while_others_evaluate_it_waits_for_their_memory(
+    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
+    found = [16, 16, 1 << 40]
+    monkeypatch.setattr(host_memory, "available", lambda: found.pop(0) if found else 1 << 40)
+    monkeypatch.setattr(bench.claims(), "of_others", lambda: 1 << 30)
+    assert bench.look(small_task.workloads[0]).footprint.inputs > 0
+    assert not found
+    bench.close()
 
 
 @pytest.fixture

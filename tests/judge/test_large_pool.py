@@ -666,7 +666,6 @@ def test_rows_are_held_against_the_oracle_and_the_references_own_error(
 def test_the_oracle_is_asked_about_some_rows_of_every_block(
     make: MakePool, monkeypatch: pytest.MonkeyPatch, budget: Budget
 ) -> None:
-    """BUG: fails where memory is scarce, see above."""
     pool = make(SOFTMAX, budget)
     check = mixed(pool)
     inputs = check.draw()

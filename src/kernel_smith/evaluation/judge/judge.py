@@ -9,6 +9,7 @@ from collections.abc import Callable
 from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.inputs.admission import admit
+from kernel_smith.evaluation.judge.inputs.footprint import foresee
 from kernel_smith.evaluation.judge.pipeline import Progress, Session
 from kernel_smith.evaluation.judge.platform import device_state
 from kernel_smith.evaluation.judge.platform.bench import Bench
@@ -109,12 +110,15 @@ class Judge:
 
     def _memory_missing(self, task: Task, why: str) -> MissingPrerequisite:
         """Say what a task takes, as far as that is known, and what there is."""
-        benches = [b for key, b in self._benches.items() if key[1] == task.content_hash]
-        sizes = [f"{w}: {size}" for bench in benches for w, size in bench.footprints().items()]
+        known = {w.name: foresee(task, w) for w in task.workloads}
+        for bench in (b for key, b in self._benches.items() if key[1] == task.content_hash):
+            known |= bench.footprints()
+        sizes = [f"workload {name}: {size}" for name, size in known.items() if size is not None]
         free, total = (size / _GIB for size in device_state.memory())
+        failure = why.partition(". GPU ")[0]  # PyTorch goes on with processes and advice
         return MissingPrerequisite(
             f"the GPU's memory does not suffice for task {task.name}: {free:.1f} of {total:.1f} "
-            f"GiB are free; {'; '.join([*sizes, why])}",
+            f"GiB are free; {'; '.join([*sizes, failure])}",
             hint="end other programs that use the GPU, or give the task smaller workloads",
         )
 

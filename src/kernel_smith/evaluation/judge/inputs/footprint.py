@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
-from kernel_smith.records import Workload
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    Result,
+    secret_seed,
+)
+from kernel_smith.records import Task, Workload
 
 _GIB = 1 << 30
 _SUSPICIOUS = 0.02  # seconds
@@ -44,7 +49,7 @@ class Footprint:
         return (
             f"one call reads {self.inputs / _GIB:.2f} GiB of inputs and "
             f"{self.parameters / _GIB:.2f} GiB of parameters and writes {self.outputs / _GIB:.2f} "
-            f"GiB, eager PyTorch holds {self.peak / _GIB:.2f} GiB meanwhile"
+            f"GiB; eager PyTorch holds {self.peak / _GIB:.2f} GiB meanwhile"
         )
 
 
@@ -72,3 +77,12 @@ def _timed_call(reference: Reference, workload: Workload, inputs: InputSet) -> t
     if reference.device == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter() - begin, result
+
+
+def foresee(task: Task, workload: Workload) -> Footprint | None:
+    """What a call takes at least, learnt from tensors without memory; None where that fails."""
+    try:
+        reference = Reference(task, "meta")
+        return measure(reference, workload, reference.draw(workload, secret_seed()))[0]
+    except Exception:  # the task's code looks at values
+        return None

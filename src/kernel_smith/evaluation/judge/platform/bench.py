@@ -7,16 +7,17 @@ zygote, get the task's own source, and are driven like candidates.
 from __future__ import annotations
 
 import ast
+import time
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_smith.errors import InternalError
+from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.checks import AUTHOR
 from kernel_smith.evaluation.judge.inputs.first_look import FirstLook, look_at
-from kernel_smith.evaluation.judge.inputs.footprint import Footprint
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint, foresee
 from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
 from kernel_smith.evaluation.judge.platform import host_memory
@@ -29,6 +30,7 @@ from kernel_smith.evaluation.judge.timing.twins import Twins
 from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
 
 _COMPILE_SECONDS = 600.0
+_LOOK_SECONDS = 0.5
 # max-autotune starts as many compilers as there are cores.
 _COMPILING = Limits(
     load_seconds=_COMPILE_SECONDS,
@@ -99,8 +101,24 @@ class Bench:
     def look(self, workload: Workload) -> FirstLook:
         """What a first call showed."""
         if workload.name not in self._looks:
+            self._demand_memory(workload)
             self._looks[workload.name] = look_at(self.reference, workload, self.budget())
         return self._looks[workload.name]
+
+    def _demand_memory(self, workload: Workload) -> None:
+        """Raise `MissingPrerequisite` where judging would fill the machine, and nobody else's
+        evaluation is to blame: the system ends processes then, and not always the right ones."""
+        footprint = foresee(self.task, workload)
+        while footprint is not None and footprint.lane > (free := host_memory.available()):
+            if not self.claims().of_others():
+                gib = 1 << 30
+                raise MissingPrerequisite(
+                    f"this machine's memory does not suffice for task {self.task.name}: judging "
+                    f"takes up to {footprint.lane / gib:.1f} GiB, and {free / gib:.1f} GiB are "
+                    f"available; workload {workload.name}: {footprint}",
+                    hint="end other programs, or give the task smaller workloads",
+                )
+            time.sleep(_LOOK_SECONDS)
 
     def budget(self) -> Budget:
         """The memory that the sets of one workload may take."""

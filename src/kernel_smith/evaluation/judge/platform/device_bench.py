@@ -59,6 +59,9 @@ class DeviceBench(Bench):
     def budget(self) -> Budget:
         return device_state.budget()
 
+    def _demand_memory(self, workload: Workload) -> None:
+        """A device says so itself when it is full."""
+
     def claims(self) -> Claims:
         return device_state.claims()
 
