@@ -27,6 +27,7 @@ from kernel_smith.evaluation.judge.correctness import (
     check_workload,
 )
 from kernel_smith.evaluation.judge.evidence.environment import describe_machine
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.participant import Participant
@@ -105,6 +106,7 @@ class Session(ABC):
         self._invited: Session | None = None
         self._rival: Rival | None = None
         self._beside: Beside | None = None
+        self._largest = Footprint(0, 0, 0, 0)  # of all workloads
         self.role = CANDIDATE
         self.in_doubt = False
 
@@ -129,6 +131,7 @@ class Session(ABC):
                 bench = self._make_ready(self._task, self._options)
                 for workload in self._task.workloads:
                     bench.prepare(workload)
+                self._largest = bench.largest()
             with bench.claims().holding(bench.lane_bytes(), self._tell_of_waiting):
                 with self._step("compile"):
                     self._compile(tree)
@@ -147,6 +150,7 @@ class Session(ABC):
         fast a process is depends on what it did before, and the other's was checked as well.
         """
         self.role = RIVAL
+        self._largest = bench.largest()
         self._compile(self._screen())
         candidate, own_hash = self._start(), self._candidate.content_hash
         if own_hash in bench.qualified:

@@ -31,13 +31,15 @@ from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Wor
 
 _COMPILE_SECONDS = 600.0
 _LOOK_SECONDS = 0.5
+_REFERENCE_BYTES = 64 << 30  # how much it takes is its task's matter
 # max-autotune starts as many compilers as there are cores.
 _COMPILING = Limits(
     load_seconds=_COMPILE_SECONDS,
     call_seconds=_COMPILE_SECONDS,
-    memory_bytes=64 << 30,
+    memory_bytes=_REFERENCE_BYTES,
     processes=1024,
 )
+_CALLING = Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0, memory_bytes=_REFERENCE_BYTES)
 # Baselines that torch.compile makes, and in which mode.
 COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -132,9 +134,14 @@ class Bench:
         """The sizes of its workloads, as far as they are known."""
         return {name: pool.footprint for name, pool in self._pools.items()}
 
+    def largest(self) -> Footprint:
+        """The footprint of the workload that takes most."""
+        pools = [self.pool(workload) for workload in self.task.workloads]
+        return max((pool.footprint for pool in pools), key=lambda footprint: footprint.lane)
+
     def lane_bytes(self) -> int:
         """What an evaluation takes at most."""
-        return max(self.pool(workload).footprint.lane for workload in self.task.workloads)
+        return self.largest().lane
 
     def prepare(self, workload: Workload) -> Prepared:
         """Draw the sets and learn from the reference's process how it behaves."""
@@ -266,9 +273,7 @@ class Bench:
     def _launch_baseline(self, name: Baseline) -> Participant:
         """Returns at once; the process makes itself ready meanwhile."""
         compiled = name in COMPILED
-        limits = (
-            _COMPILING if compiled else Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0)
-        )
+        limits = _COMPILING if compiled else _CALLING
         # torch.compile runs a C++ compiler and keeps a cache, so its process is not confined.
         child = self._processes.start(
             self.place,
@@ -277,7 +282,7 @@ class Bench:
             confined=not compiled,
             trusted=True,
             gpu=self.device == "cuda",
-            shared_bytes=4 * self.arena_bytes,
+            shared_bytes=_REFERENCE_BYTES,
         )
         child.provide = self._maker.provide
         return self._participant(name, child, limits)

@@ -30,6 +30,7 @@ from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import Accuracy, Evaluation, Task, Workload
 
 _SHARED_BYTES = 256 << 20
+_RESULTS = 3  # that are there at once: of this call, kept of an earlier one, and on the way
 
 
 class HostSession(Session):
@@ -59,14 +60,17 @@ class HostSession(Session):
         )
 
     def _launch(self, objects: Path, provide: Callable[[Any], dict[str, Any]]) -> Participant:
+        # Large inputs and results are the task's doing, and not the candidate's.
+        limits, call = self._options.limits, self._largest
+        own = limits.memory_bytes + _RESULTS * call.outputs
         child = self._processes.start(
             self._place,
-            self._options.limits,
+            limits.model_copy(update={"memory_bytes": own}),
             readable=(objects,),
-            shared_bytes=_SHARED_BYTES,
+            shared_bytes=_SHARED_BYTES + call.inputs + call.parameters,
         )
         child.provide = provide
-        return Participant(self.role, child, self._options.limits)
+        return Participant(self.role, child, limits)
 
     def _load(self, participant: Participant) -> None:
         candidate, threads = self._candidate, len(self._place.timed)
