@@ -11,9 +11,16 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from kernel_smith.evaluation.judge.admission import examine
-from kernel_smith.evaluation.judge.reference import InputSet, Reference, Result, secret_seed
 
+from kernel_smith.evaluation.judge.inputs.admission import Found, examine
+from kernel_smith.evaluation.judge.inputs.first_look import look_at
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    Result,
+    secret_seed,
+)
+from kernel_smith.evaluation.judge.platform import device_state, host_memory
 from kernel_smith.records import Precision, Task, Workload
 from kernel_smith.tasks import builtin_tasks
 
@@ -29,6 +36,12 @@ WIDEST_WITHOUT_LIBRARY = {
     "reduction",
     "softmax",
 }
+
+
+def findings(task: Task, workload: Workload, device: str) -> list[Found]:
+    reference = Reference(task, device)
+    budget = (device_state if device == "cuda" else host_memory).budget()
+    return examine(reference, workload, budget, look_at(reference, workload, budget)).found
 
 
 class Run(NamedTuple):
@@ -122,7 +135,7 @@ def test_the_small_workload_runs_on_a_cpu(task: Task) -> None:
 
 @each_task
 def test_the_small_workload_tells_right_from_wrong(task: Task) -> None:
-    assert examine(Reference(task), small(task)) == []
+    assert findings(task, small(task), "cpu") == []
 
 
 @pytest.mark.gpu
@@ -131,5 +144,5 @@ def test_the_small_workload_tells_right_from_wrong(task: Task) -> None:
 def test_every_workload_runs_on_a_gpu_and_tells_right_from_wrong(task: Task) -> None:
     with torch.device("cuda"):
         for workload in task.workloads:
-            assert examine(Reference(task, "cuda"), workload) == []
+            assert findings(task, workload, "cuda") == []
             torch.cuda.empty_cache()

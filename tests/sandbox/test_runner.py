@@ -68,6 +68,7 @@ class Judge:
             seed=7,
             arguments=base64.b64encode(pickle.dumps(list(arguments))).decode(),
             parameters={name: slot.to_json() for name, slot in slots.items()},
+            kept=4,
         )
 
     def start(self, source: str, *arguments: Any, **parameters: torch.Tensor) -> None:
