@@ -163,6 +163,7 @@ class Judge:
                 bench.rest()
         if key in self._benches:
             self._benches.move_to_end(key)
+            self._benches[key].wake()
             return self._benches[key]
         while len(self._benches) >= _BENCHES_KEPT or (self._benches and device_state.is_crowded()):
             self._benches.popitem(last=False)[1].close()

@@ -305,6 +305,11 @@ class Bench:
             self._end(participant)
         self._baselines.clear()
 
+    def wake(self) -> None:
+        """Start a process for the reference if there is none, before it is needed."""
+        if "eager" not in self._baselines and self._successor is None:
+            self._successor = self._launch_baseline("eager")
+
     def redraw_one(self) -> bool:
         return any(pool.redraw_one() for pool in self._pools.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -44,11 +45,9 @@ def quiet() -> Quiet:
 def _avoid_fragments() -> None:
     """Have no small tensors put into large pieces of memory: a task that is kept ready would hold
     on to gigabytes that it once computed in."""
-    settings = f"max_split_size_mb:{_LARGEST_SPLIT_MB}"
-    if hasattr(torch._C, "_accelerator_setAllocatorSettings"):
-        torch._C._accelerator_setAllocatorSettings(settings)
-    else:  # in older versions
-        torch.cuda.memory._set_allocator_settings(settings)
+    with warnings.catch_warnings():  # of a name to come, which is not in all versions
+        warnings.simplefilter("ignore", FutureWarning)
+        torch.cuda.memory._set_allocator_settings(f"max_split_size_mb:{_LARGEST_SPLIT_MB}")
 
 
 def is_crowded() -> bool:
