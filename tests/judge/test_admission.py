@@ -74,8 +74,8 @@ BAD = {
         source("return 1 + x * 1e-6"),
         source("return torch.softmax(x * 1e-6, -1)"),
         # A scalar loss over many elements concentrates at its expectation.
-        source("return (x * x).mean()", "[1 + torch.rand(100_000) * 3e-3]"),
-        source("return x.mean(), x.max()", "[5 + torch.rand(100_000) * 0.03]"),
+        source("return (x * x).mean()", "[1 + torch.rand(100_000) * 1e-3]"),
+        source("return x.mean(), x.max()", "[5 + torch.rand(100_000) * 0.01]"),
         source("return x", settings='{"tolerance": {"rtol": 2, "atol": 9}}'),
     ],
     Admission.RANDOM_REFERENCE: [

@@ -43,7 +43,7 @@ _COARSER = {
     Precision.BF16: partial(round_mantissa, bits=7),
 }
 HARDLY_VARIES = 0.05  # times its scale, at most
-_UNITS = 32.0  # in the last place, of a value of usual size
+_UNITS = 16.0  # in the last place, of a value of usual size
 _TINY = torch.finfo(torch.float64).tiny
 
 
