@@ -79,10 +79,17 @@ def _timed_call(reference: Reference, workload: Workload, inputs: InputSet) -> t
     return time.perf_counter() - begin, result
 
 
-def foresee(task: Task, workload: Workload) -> Footprint | None:
-    """What a call takes at least, learnt from tensors without memory; None where that fails."""
+def foresee(task: Task, workload: Workload, least: int = 0) -> Footprint | None:
+    """What a call takes at least, learnt from tensors without memory.
+
+    None where that fails, and where its inputs take fewer bytes than `least`: to compute without
+    memory PyTorch imports half a compiler.
+    """
     try:
         reference = Reference(task, "meta")
-        return measure(reference, workload, reference.draw(workload, secret_seed()))[0]
+        inputs = reference.draw(workload, secret_seed())
+        if sum(tensor.nbytes for tensor in inputs.tensors) < least:
+            return None
+        return measure(reference, workload, inputs)[0]
     except Exception:  # the task's code looks at values
         return None

@@ -31,6 +31,7 @@ from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Wor
 
 _COMPILE_SECONDS = 600.0
 _LOOK_SECONDS = 0.5
+_FAR_TOO_SMALL = 64  # times what inputs take, to fill a memory
 _REFERENCE_BYTES = 64 << 30  # how much it takes is its task's matter
 # max-autotune starts as many compilers as there are cores.
 _COMPILING = Limits(
@@ -110,7 +111,7 @@ class Bench:
     def _demand_memory(self, workload: Workload) -> None:
         """Raise `MissingPrerequisite` where judging would fill the machine, and nobody else's
         evaluation is to blame: the system ends processes then, and not always the right ones."""
-        footprint = foresee(self.task, workload)
+        footprint = foresee(self.task, workload, host_memory.available() // _FAR_TOO_SMALL)
         while footprint is not None and footprint.lane > (free := host_memory.available()):
             if not self.claims().of_others():
                 gib = 1 << 30
