@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -206,10 +207,14 @@ def test_how_far_an_output_varies_does_not_depend_on_how_often_it_was_drawn(
 ) -> None:
     task = write_task(text)
     reference, (workload,) = Reference(task), task.workloads
-    variation = examined(task, budget, reference).variation
-    assert variation is not None
     answer = reference.call(workload, reference.draw(workload, 1)).tensors[0].double()
-    assert variation.spread[0] == pytest.approx(float(answer.std()), rel=0.1)
+    # A few hundred elements tell a spread to a tenth; eight examinations tell a bias of a tenth.
+    spreads = []
+    for _ in range(8):
+        variation = examined(task, budget).variation
+        assert variation is not None
+        spreads.append(variation.spread[0])
+    assert fmean(spreads) == pytest.approx(float(answer.std()), rel=0.15)
 
 
 # One output that varies must not excuse its neighbour, for which somebody answers 10.
