@@ -22,13 +22,14 @@ from typing import Any
 
 import torch
 
+from kernel_smith.evaluation.judge.contestant import Contestant
 from kernel_smith.evaluation.judge.evidence.device import describe_device
-from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.journal import Journal
 from kernel_smith.evaluation.judge.platform.bench import Bench
-from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench, Trusting
-from kernel_smith.evaluation.judge.platform.device_session import DeviceSession
-from kernel_smith.evaluation.judge.platform.spares import Spares
+from kernel_smith.evaluation.judge.platform.device import DevicePlatform
+from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
+from kernel_smith.evaluation.judge.timing.baseline_contests import Trusting
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, measure
 from kernel_smith.records import Candidate, Options, Sampling
 from kernel_smith.tasks import read_task
@@ -76,30 +77,28 @@ def get_inputs(count, steps):
 
 
 def start(
-    bench: Bench, processes: ProcessPool, place: CoreSet, padding: int, seed: int
-) -> DeviceSession:
+    bench: Bench[DeviceParticipant], padding: int, seed: int
+) -> Contestant[DeviceParticipant]:
     source = KERNEL.format(name="ModelNew", padding=padding) + f"\n# {seed}\n"
     candidate = Candidate(backend="triton", source=source, name="candidate.py")
-    spares = Spares(processes, place)
-    session = DeviceSession(
-        spares, processes, place, lambda *_: bench, bench.task, candidate, Options(), lambda _: None
-    )
-    session._compile(ast.parse(source))
-    assert session._armed is not None
-    session._load(session._armed)
-    return session
+    journal = Journal(lambda _: None, bench.platform.step)
+    contestant = Contestant(bench.platform, bench.task, candidate, Options(), journal)
+    contestant.compile(ast.parse(source), bench.largest())
+    contestant.load()
+    return contestant
 
 
-def run(bench: DeviceBench, session: DeviceSession, sampling: Sampling) -> list[dict[str, Any]]:
+def run(
+    bench: Bench[DeviceParticipant], candidate: DeviceParticipant, sampling: Sampling
+) -> list[dict[str, Any]]:
     """One measurement of each workload."""
     found = []
     for workload in bench.task.workloads:
         sets = bench.prepare(workload).pool.timing_sets()
-        candidate = session._armed
-        contest = Contest(bench, workload, candidate, sets, Trusting())  # type: ignore[arg-type]
-        bench.enter(candidate, workload, 2)  # type: ignore[arg-type]
-        candidate.bind([next(sets), next(sets)])  # type: ignore[union-attr]
-        candidate.run()  # type: ignore[union-attr]
+        contest = Contest(bench, workload, candidate, sets, Trusting())
+        bench.enter(candidate, workload, 2)
+        candidate.bind([next(sets), next(sets)])
+        candidate.run()
         refusal = contest.prepare()
         assert refusal is None, refusal
         begin = time.monotonic()
@@ -152,19 +151,19 @@ def main() -> None:
     processes.begin()
     place = CoreSet.choose(None).for_device()
     os.sched_setaffinity(0, place.judge)
-    bench = DeviceBench(read_task(path), processes, place, 2, device_state.quiet())
+    bench = Bench(read_task(path), DevicePlatform(processes, place), 2)
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {"itself": {}, "padded": {}}
     # A step of the second chain takes about 0.8 of one of the first: 38 per mille make 3% more.
     plans = [("itself", 0, chosen.runs), ("padded", 38, chosen.padded_runs)]
     for kind, padding, runs in plans:
         for process in range(chosen.processes):
-            session = start(bench, processes, place, padding, process)
+            contestant = start(bench, padding, process)
             for _ in range(-(-runs // chosen.processes)):
                 if time.monotonic() > deadline - (25 if kind == "itself" else 0):
                     break
-                for row in run(bench, session, Sampling()):
+                for row in run(bench, contestant.participant, Sampling()):
                     rows[kind].setdefault(row["workload"], []).append(row)
-            session.close()
+            contestant.close()
     report = {
         kind: {name: summary(found) for name, found in by_workload.items()}
         for kind, by_workload in rows.items()

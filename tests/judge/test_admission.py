@@ -127,10 +127,10 @@ def try_to_admit(task: Task, *also: Admission) -> None:
     stand_in: Any = SimpleNamespace(
         task=task,
         reference=reference,
-        budget=lambda: BUDGET,
+        platform=SimpleNamespace(budget=lambda: BUDGET),
         look=lambda workload: look_at(reference, workload, BUDGET),
     )
-    admit(cast(Bench, stand_in), also)
+    admit(cast(Bench[Any], stand_in), also)
 
 
 @pytest.mark.parametrize(

@@ -264,11 +264,11 @@ def test_what_no_tolerance_can_tell_apart_is_refused_with_the_figures(
     bench: Any = SimpleNamespace(
         task=task,
         reference=reference,
-        budget=lambda: budget,
+        platform=SimpleNamespace(budget=lambda: budget),
         look=lambda workload: look_at(reference, workload, budget),
     )
     with pytest.raises(BadInput) as caught:
-        admit(cast(Bench, bench), ())
+        admit(cast(Bench[Any], bench), ())
     assert "accepts-mean" in caught.value.what
     figures = re.search(
         r"it varies by (\S+) around that, and strict arithmetic may be off by (\S+?)\)",

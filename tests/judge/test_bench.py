@@ -11,6 +11,7 @@ import pytest
 from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.platform.bench import Bench
+from kernel_smith.evaluation.judge.platform.host import HostPlatform
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.records import Options, Task
 
@@ -27,9 +28,9 @@ COMPILED = SimpleNamespace(
 def test_a_task_that_would_fill_the_machine_is_refused_with_the_figures(
     small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
+    bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
     monkeypatch.setattr(host_memory, "available", lambda: 16)
-    monkeypatch.setattr(bench.claims(), "of_others", lambda: 0)
+    monkeypatch.setattr(bench.platform.claims(), "of_others", lambda: 0)
     with pytest.raises(MissingPrerequisite, match="GiB are available; workload") as caught:
         bench.look(small_task.workloads[0])
     assert "smaller workloads" in str(caught.value.hint)
@@ -39,10 +40,10 @@ def test_a_task_that_would_fill_the_machine_is_refused_with_the_figures(
 def test_while_others_evaluate_it_waits_for_their_memory(
     small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
+    bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
     found = [16, 16, 1 << 40]
     monkeypatch.setattr(host_memory, "available", lambda: found.pop(0) if found else 1 << 40)
-    monkeypatch.setattr(bench.claims(), "of_others", lambda: 1 << 30)
+    monkeypatch.setattr(bench.platform.claims(), "of_others", lambda: 1 << 30)
     assert bench.look(small_task.workloads[0]).footprint.inputs > 0
     assert not found
     bench.close()
@@ -73,7 +74,7 @@ def started(processes: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> list[obj
 def test_a_reference_that_has_timed_is_replaced_by_a_young_one(
     processes: ProcessPool, started: list[object], small_task: Task
 ) -> None:
-    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
+    bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
     (workload,) = small_task.workloads
     (first,) = bench.baselines(workload, Options(), 1)
     bench.renew_reference()
@@ -90,10 +91,10 @@ def test_a_reference_that_nobody_asks_for_is_not_started_again_and_again(
     small_task: Task,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = Bench(small_task, processes, CoreSet.choose(None), seeds=1)
+    bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
     (workload,) = small_task.workloads
     bench.prepare(workload)
-    monkeypatch.setattr(bench, "_baseline", lambda name: COMPILED)
+    monkeypatch.setattr(bench, "baseline", lambda name: COMPILED)
     for _ in range(3):
         bench.baselines(workload, Options(baselines=("compile",)), 1)
         bench.renew_reference()

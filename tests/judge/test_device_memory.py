@@ -18,7 +18,7 @@ from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.judge import judge as judge_module
 from kernel_smith.evaluation.judge.judge import Judge
 from kernel_smith.evaluation.judge.platform import device_state
-from kernel_smith.evaluation.judge.platform.device_session import DeviceFull
+from kernel_smith.evaluation.judge.platform.device import DeviceFull
 from kernel_smith.evaluation.judge.processes.child import Interrupted
 from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.records import Candidate, Environment, Evaluation, Options, Reason, Stage, Task
@@ -38,14 +38,14 @@ REFUSED = EVALUATED.model_copy(update={"message": "it takes too much"})
 
 
 class Scripted:
-    """A session that ends as the script says."""
+    """A pipeline that ends as the script says."""
 
     in_doubt = False
 
     def __init__(self, ends: list[Evaluation | Exception]) -> None:
         self._ends = ends
 
-    def run(self, beside: object) -> Evaluation:
+    def run(self) -> Evaluation:
         end = self._ends.pop(0)
         if isinstance(end, Exception):
             raise end
@@ -84,7 +84,7 @@ def evaluate(
 
     def run(ends: list[Evaluation | Exception]) -> Evaluation:
         judge = Judge(cast(ProcessPool, SimpleNamespace()))
-        monkeypatch.setattr(judge, "_session", lambda *_: Scripted(ends))
+        monkeypatch.setattr(judge, "_pipeline", lambda *_: Scripted(ends))
         return judge.evaluate(task, candidate, Options(), lambda _: None)
 
     return run

@@ -6,18 +6,18 @@ import subprocess
 import sys
 from ctypes import c_uint64
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
 
 from kernel_smith.errors import MissingPrerequisite
-from kernel_smith.evaluation.judge.platform.device_session import DeviceSession
+from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.platform.device import DevicePlatform
 from kernel_smith.evaluation.sandbox import device_memory, triton_tools
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError, forget_persisting_lines
-from kernel_smith.records import Candidate
+from kernel_smith.records import Options
 
 
 @pytest.fixture
@@ -109,15 +109,14 @@ def test_an_amd_graphics_card_beside_a_torch_for_others_disturbs_nothing(tmp_pat
 
 
 def test_triton_kernels_for_another_gpu_are_refused_with_two_ways_out(torch_for: Any) -> None:
-    def session(backend: str) -> DeviceSession:
-        return cast(
-            DeviceSession, SimpleNamespace(_candidate=Candidate(backend=backend, source=""))
-        )
+    def check(backend: str) -> None:
+        platform = DevicePlatform.__new__(DevicePlatform)  # there is no device to make it on
+        platform.check_options(find_backend(backend), Options())
 
     torch_for("maca")
-    DeviceSession._check_options(session("maca"))
+    check("maca")
     with pytest.raises(MissingPrerequisite, match="this torch is for maca") as caught:
-        DeviceSession._check_options(session("triton"))
+        check("triton")
     assert "--backend maca" in caught.value.hint and "--interpret" in caught.value.hint
     torch_for("cuda")
-    DeviceSession._check_options(session("triton"))
+    check("triton")

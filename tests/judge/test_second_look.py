@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kernel_smith.evaluation.judge.judge import Judge
-from kernel_smith.evaluation.judge.platform import host_session as host_session
 from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
+from kernel_smith.evaluation.judge.timing import on_host
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, Task
 
 
@@ -36,14 +36,14 @@ def evaluate(
 
     def run(accusation: Rejected, times: int) -> Evaluation:
         accusations = iter([accusation] * times)
-        honestly_checked = host_session.check_processor_use
+        honestly_checked = on_host.check_processor_use
 
         def check(*windows: Any) -> None:
             for accused in accusations:
                 raise accused
             honestly_checked(*windows)
 
-        monkeypatch.setattr(host_session, "check_processor_use", check)
+        monkeypatch.setattr(on_host, "check_processor_use", check)
         candidate = Candidate(source=honest_source, name="honest.py")
         evaluation = judge.evaluate(small_task, candidate, quick, lambda _: None)
         assert not list(accusations)

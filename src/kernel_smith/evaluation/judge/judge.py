@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from kernel_smith.errors import InternalError, MissingPrerequisite
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.inputs.admission import admit
 from kernel_smith.evaluation.judge.inputs.footprint import foresee
-from kernel_smith.evaluation.judge.pipeline import Progress, Session
+from kernel_smith.evaluation.judge.journal import Progress
+from kernel_smith.evaluation.judge.pipeline import Pipeline
 from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.base import Platform
 from kernel_smith.evaluation.judge.platform.bench import Bench
-from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench
-from kernel_smith.evaluation.judge.platform.device_session import DeviceFull, DeviceSession
-from kernel_smith.evaluation.judge.platform.host_session import HostSession
-from kernel_smith.evaluation.judge.platform.spares import Spares
+from kernel_smith.evaluation.judge.platform.device import DeviceFull, DevicePlatform
+from kernel_smith.evaluation.judge.platform.host import HostPlatform
 from kernel_smith.evaluation.judge.processes.child import Interrupted
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.timing.rival import RivalFailed
@@ -38,8 +39,9 @@ class Judge:
     def __init__(self, processes: ProcessPool, cores: tuple[int, ...] | None = None) -> None:
         self.place = CoreSet.choose(cores)
         self.processes = processes
-        self._benches: OrderedDict[_Key, Bench] = OrderedDict()
-        self._spares: Spares | None = None
+        self._host = HostPlatform(processes, self.place)
+        self._device: DevicePlatform | None = None
+        self._benches: OrderedDict[_Key, Bench[Any]] = OrderedDict()
 
     def evaluate(
         self,
@@ -57,25 +59,22 @@ class Judge:
         if self.holds_device and device_state.need_of_memory().is_felt():
             self._keep_only(task)
         while len(problems) < _ATTEMPTS:
-            session = self._session(task, candidate, options, progress)
-            rival = None
-            if beside is not None and failed is None:
-                rival = self._session(task, beside, options, progress)
+            rival = beside if failed is None else None
+            pipeline = self._pipeline(task, candidate, options, progress, rival)
             starved = ""
             try:
-                evaluation = session.run(rival)
-                if not session.in_doubt or len(doubts) == _SECOND_LOOKS:
+                evaluation = pipeline.run()
+                if not pipeline.in_doubt or len(doubts) == _SECOND_LOOKS:
                     notes = (*evaluation.notes, *doubts)
                     rivalry = failed or evaluation.beside
                     return evaluation.model_copy(update={"beside": rivalry, "notes": notes})
                 doubts.append(f"measured again: {evaluation.reason}: {evaluation.message}")
                 progress(doubts[-1])
             except RivalFailed as failure:
-                assert rival is not None
-                failed = rival.unqualified(failure.reason, failure.message)
+                failed = pipeline.without_rival(failure)
             except DeviceFull as full:
                 if full.by_candidate:
-                    return session.give_up_for_memory(str(full))
+                    return pipeline.give_up_for_memory(str(full))
                 if full.verdict is not None and waits > 0:
                     return full.verdict
                 starved = str(full)
@@ -86,9 +85,7 @@ class Judge:
                     problems.append(str(interrupted))
                     progress(f"again, for no fault of the candidate's: {interrupted}")
             finally:
-                session.close()
-                if rival is not None:
-                    rival.close()
+                pipeline.close()
             if starved:
                 self._wait_for_memory(task, waits, starved, progress)
                 waits += 1
@@ -129,37 +126,31 @@ class Judge:
             self._benches.pop(key).close()
         device_state.give_memory_back()
 
-    def _session(
-        self, task: Task, candidate: Candidate, options: Options, progress: Progress
-    ) -> Session:
-        rest = (task, candidate, options, progress)
+    def _pipeline(
+        self,
+        task: Task,
+        candidate: Candidate,
+        options: Options,
+        progress: Progress,
+        beside: Candidate | None,
+    ) -> Pipeline[Any]:
         on_device = find_backend(candidate.backend).gpu and device_state.is_usable()
-        if not on_device or options.interpret:
-            return HostSession(self.processes, self.place, self.bench, *rest)
-        place = self.place.for_device()
-        if self._spares is None:
-            self._spares = Spares(self.processes, place)
-        return DeviceSession(self._spares, self.processes, place, self._device_bench, *rest)
+        platform: Platform[Any] = self._host
+        if on_device and not options.interpret:
+            platform = self._on_device()
+        ready = partial(self._ready, platform)
+        return Pipeline(platform, ready, task, candidate, options, progress, beside)
 
-    def bench(self, task: Task, options: Options) -> Bench:
+    def _on_device(self) -> DevicePlatform:
+        if self._device is None:
+            self._device = DevicePlatform(self.processes, self.place.for_device())
+        return self._device
+
+    def _ready(self, platform: Platform[Any], task: Task, options: Options) -> Bench[Any]:
         """The task made ready; admitted on first use."""
-        return self._ready(
-            ("cpu", task.content_hash, options.seeds, options.admit),
-            lambda: Bench(task, self.processes, self.place, options.seeds),
-            options,
-        )
-
-    def _device_bench(self, task: Task, options: Options) -> Bench:
-        place = self.place.for_device()
-        return self._ready(
-            ("cuda", task.content_hash, options.seeds, options.admit),
-            lambda: DeviceBench(task, self.processes, place, options.seeds, device_state.quiet()),
-            options,
-        )
-
-    def _ready(self, key: _Key, make: Callable[[], Bench], options: Options) -> Bench:
+        key = (platform.device, task.content_hash, options.seeds, options.admit)
         for other, bench in self._benches.items():
-            if other != key and other[0] == "cuda":
+            if other != key and bench.platform.is_gpu:
                 bench.rest()
         if key in self._benches:
             self._benches.move_to_end(key)
@@ -168,7 +159,7 @@ class Judge:
         while len(self._benches) >= _BENCHES_KEPT or (self._benches and device_state.is_crowded()):
             self._benches.popitem(last=False)[1].close()
             device_state.give_memory_back()
-        bench = make()
+        bench = Bench(task, platform, options.seeds)
         try:
             admit(bench, options.admit)
         except BaseException:
@@ -188,10 +179,10 @@ class Judge:
     @property
     def holds_device(self) -> bool:
         """Has it memory on a GPU that another judge may need?"""
-        return any(key[0] == "cuda" for key in self._benches)
+        return any(bench.platform.is_gpu for bench in self._benches.values())
 
     def close(self) -> None:
-        if self._spares is not None:
-            self._spares.close()
+        if self._device is not None:
+            self._device.close()
         for bench in self._benches.values():
             bench.close()

@@ -8,8 +8,11 @@ same objects disarmed: every kernel returns at once.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -88,7 +91,9 @@ class SourceCompiler:
         route: Route = "native",
         folders: Folders | None = None,
         arch: str | None = None,
+        meanwhile: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
+        """`meanwhile` surrounds what is compiled for a process that waits for it."""
         self._candidate = candidate
         self._backend = backend
         self._processes = processes
@@ -96,6 +101,7 @@ class SourceCompiler:
         self._limits = limits
         self._route = route
         self._arch = arch
+        self._meanwhile = meanwhile
         self._cache = ObjectCache()
         self._literals = backend.sources(tree)
         self._built: dict[Text, str] = {}
@@ -144,7 +150,8 @@ class SourceCompiler:
         if text.dialect.removesuffix(EXTENSION) != self._backend.name:
             return {"log": f"this evaluation compiles {self._backend.name}, not {text.dialect}"}
         try:
-            name = self._make(text, self._find_literal(source))
+            with self._meanwhile():
+                name = self._make(text, self._find_literal(source))
         except Rejected as rejected:
             self.rejection = rejected
             return {"log": str(rejected.evidence.get("log") or rejected.message)}

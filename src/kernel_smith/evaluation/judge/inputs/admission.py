@@ -95,7 +95,7 @@ class Examined(NamedTuple):
         )
 
 
-def admit(bench: Bench, also: Collection[Admission]) -> None:
+def admit(bench: Bench[Any], also: Collection[Admission]) -> None:
     """Raise `BadInput` where a task has findings that nobody agreed to live with."""
     task = bench.task
     accepted = {*task.admit, *also}
@@ -111,7 +111,7 @@ def admit(bench: Bench, also: Collection[Admission]) -> None:
         )
 
 
-def _findings(bench: Bench) -> list[Found]:
+def _findings(bench: Bench[Any]) -> list[Found]:
     """On all workloads; those of a task that was examined before are known."""
     reference, task = bench.reference, bench.task
     versions = (torch.__version__, kernel_smith.__version__, platform.machine(), reference.device)
@@ -124,7 +124,7 @@ def _findings(bench: Bench) -> list[Found]:
     if not examined:
         for workload in task.workloads:
             look = bench.look(workload)
-            examined[workload.name] = examine(reference, workload, bench.budget(), look)
+            examined[workload.name] = examine(reference, workload, bench.platform.budget(), look)
         keep_text(path, json.dumps({name: e.to_json() for name, e in examined.items()}))
     for workload in task.workloads:
         variation = examined[workload.name].variation

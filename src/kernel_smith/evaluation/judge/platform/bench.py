@@ -6,32 +6,23 @@ zygote, get the task's own source, and are driven like candidates.
 
 from __future__ import annotations
 
-import ast
-import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
-from kernel_smith.errors import InternalError, MissingPrerequisite
-from kernel_smith.evaluation.backends import find_backend
-from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
-from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.judge.evidence.work import Work, count_work
 from kernel_smith.evaluation.judge.inputs.checks import AUTHOR
 from kernel_smith.evaluation.judge.inputs.first_look import FirstLook, look_at
-from kernel_smith.evaluation.judge.inputs.footprint import Footprint, foresee
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
-from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
-from kernel_smith.evaluation.judge.platform import host_memory
-from kernel_smith.evaluation.judge.platform.memory_claims import Claims
-from kernel_smith.evaluation.judge.platform.participant import MOST_KEPT, Batch, Participant
-from kernel_smith.evaluation.judge.processes.child import Child
-from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
-from kernel_smith.evaluation.judge.timing.host_clock import capacity_for, cost_of_asking
+from kernel_smith.evaluation.judge.inputs.reference import Reference
+from kernel_smith.evaluation.judge.platform.base import Platform
+from kernel_smith.evaluation.judge.platform.participant import MOST_KEPT, ParticipantT
+from kernel_smith.evaluation.judge.timing.host_clock import capacity_for
 from kernel_smith.evaluation.judge.timing.twins import Twins
-from kernel_smith.records import Baseline, Candidate, Limits, Options, Task, Workload
+from kernel_smith.records import Baseline, Limits, Options, Task, Workload
 
 _COMPILE_SECONDS = 600.0
-_LOOK_SECONDS = 0.5
-_FAR_TOO_SMALL = 64  # times what inputs take, to fill a memory
 _REFERENCE_BYTES = 64 << 30  # how much it takes is its task's matter
 # max-autotune starts as many compilers as there are cores.
 _COMPILING = Limits(
@@ -60,42 +51,30 @@ class Prepared:
         return self.pool.footprint.outputs
 
 
-class Bench:
-    device = "cpu"
-    arena_bytes = 48 << 20
-
-    def __init__(self, task: Task, processes: ProcessPool, place: CoreSet, seeds: int) -> None:
+class Bench(Generic[ParticipantT]):
+    def __init__(self, task: Task, platform: Platform[ParticipantT], seeds: int) -> None:
         self.task = task
-        self.place = place
-        self.reference = Reference(task, self.device, self._pause)
-        self._processes = processes
-        # A reference may itself call kernels: a verified one that is to be improved upon.
-        self._compiler = SourceCompiler(
-            Candidate(source=task.source, name="task.py"),
-            ast.parse(task.source),
-            find_backend("cpp"),
-            processes,
-            place,
-            Limits(),
-        )
+        self.platform = platform
+        self.reference = Reference(task, platform.device, platform.pause)
+        self._compiler = platform.reference_compiler(task)
+        self._arena_bytes = platform.arena_bytes()
         self._seeds = seeds
         self._looks: dict[str, FirstLook] = {}
         self._pools: dict[str, Pool] = {}
         self._prepared: dict[str, Prepared] = {}
-        self._baselines: dict[str, Participant] = {}
-        self._successor: Participant | None = None
+        self._work: dict[str, Work] = {}
+        self._baselines: dict[str, ParticipantT] = {}
+        self._successor: ParticipantT | None = None
         self._has_timed = False
         self.twins = Twins()
         self.qualified: set[str] = set()
         """Candidates that passed all gates, for others to be timed beside."""
-
-    def _pause(self) -> None:
-        """Before each use of the device by the reference."""
+        self.wake()
 
     def pool(self, workload: Workload) -> Pool:
         if workload.name not in self._pools:
             self._pools[workload.name] = make_pool(
-                self.reference, workload, self._seeds, self.budget(), self.look(workload)
+                self.reference, workload, self._seeds, self.platform.budget(), self.look(workload)
             )
             if self._pools[workload.name].is_large:
                 self.reference.give_memory_back()
@@ -104,32 +83,9 @@ class Bench:
     def look(self, workload: Workload) -> FirstLook:
         """What a first call showed."""
         if workload.name not in self._looks:
-            self._demand_memory(workload)
-            self._looks[workload.name] = look_at(self.reference, workload, self.budget())
+            self.platform.demand_memory(self.task, workload)
+            self._looks[workload.name] = look_at(self.reference, workload, self.platform.budget())
         return self._looks[workload.name]
-
-    def _demand_memory(self, workload: Workload) -> None:
-        """Raise `MissingPrerequisite` where judging would fill the machine, and nobody else's
-        evaluation is to blame: the system ends processes then, and not always the right ones."""
-        footprint = foresee(self.task, workload, host_memory.available() // _FAR_TOO_SMALL)
-        while footprint is not None and footprint.lane > (free := host_memory.available()):
-            if not self.claims().of_others():
-                gib = 1 << 30
-                raise MissingPrerequisite(
-                    f"this machine's memory does not suffice for task {self.task.name}: judging "
-                    f"takes up to {footprint.lane / gib:.1f} GiB, and {free / gib:.1f} GiB are "
-                    f"available; workload {workload.name}: {footprint}",
-                    hint="end other programs, or give the task smaller workloads",
-                )
-            time.sleep(_LOOK_SECONDS)
-
-    def budget(self) -> Budget:
-        """The memory that the sets of one workload may take."""
-        return host_memory.budget()
-
-    def claims(self) -> Claims:
-        """The memory that evaluations take, as lanes share it."""
-        return host_memory.claims()
 
     def footprints(self) -> dict[str, Footprint]:
         """The sizes of its workloads, as far as they are known."""
@@ -140,21 +96,17 @@ class Bench:
         pools = [self.pool(workload) for workload in self.task.workloads]
         return max((pool.footprint for pool in pools), key=lambda footprint: footprint.lane)
 
-    def lane_bytes(self) -> int:
-        """What an evaluation takes at most."""
-        return self.largest().lane
-
     def prepare(self, workload: Workload) -> Prepared:
         """Draw the sets and learn from the reference's process how it behaves."""
         if workload.name not in self._prepared:
             pool = self.pool(workload)
-            participant = self._baseline("eager")
+            participant = self.eager()
             self._prepared[workload.name] = self._learn(pool, participant, workload)
             if pool.is_large:
                 participant.release()
         return self._prepared[workload.name]
 
-    def _learn(self, pool: Pool, participant: Participant, workload: Workload) -> Prepared:
+    def _learn(self, pool: Pool, participant: ParticipantT, workload: Workload) -> Prepared:
         """Have the reference's process answer the author's sets."""
         checks = [c for c in pool.hand_out_checks() if c.label == AUTHOR][: pool.checks_at_once]
         inputs = [check.draw() for check in checks]
@@ -164,25 +116,30 @@ class Bench:
             batch = participant.run()
         if batch.first is None:
             raise InternalError("the reference's process returned no result")
-        round_trip = self._round_trip(participant, inputs[0])
-        seconds = self._seconds_per_call(participant, batch, round_trip)
+        round_trip = self.platform.round_trip(participant, inputs[0])
+        seconds = self.platform.seconds_per_call(participant, batch, round_trip)
         size = pool.footprint.inputs + pool.footprint.outputs
-        capacity = capacity_for(size, self.arena_bytes)
+        capacity = capacity_for(size, self._arena_bytes)
         return Prepared(pool, seconds, round_trip, batch.first, capacity)
 
-    def _round_trip(self, participant: Participant, any_set: InputSet) -> float:
-        return cost_of_asking(participant, any_set).usual
+    def work(self, workload: Workload) -> Work:
+        """What a call must move and compute."""
+        if workload.name not in self._work:
+            inputs = self.prepare(workload).pool.author.draw()
+            self._work[workload.name] = count_work(self.reference, workload, inputs)
+        return self._work[workload.name]
 
-    def _seconds_per_call(self, participant: Participant, batch: Batch, round_trip: float) -> float:
-        return max(batch.windows.run_wall - round_trip, 1e-7) / batch.calls
+    def eager(self) -> ParticipantT:
+        """The process that every candidate is timed beside."""
+        return self.baseline("eager")
 
-    def baselines(self, workload: Workload, options: Options, capacity: int) -> list[Participant]:
+    def baselines(self, workload: Workload, options: Options, capacity: int) -> list[ParticipantT]:
         """The processes that play against a candidate on one workload, entered and warm."""
         prepared = self.prepare(workload)
         self._has_timed = True
         participants = []
         for name in options.baselines:
-            participant = self._baseline(name)
+            participant = self.baseline(name)
             self._enter(participant, workload, capacity, timed=True)
             if name in COMPILED:
                 participant.bind([prepared.pool.author.draw()])
@@ -198,13 +155,13 @@ class Bench:
         that had timed other candidates was a percent faster than a newcomer with the same code.
         (The process of torch.compile stays, because what it compiled is worth more.)
         """
-        if self._has_timed and "eager" in self._baselines:
-            self._end(self._baselines.pop("eager"))
+        if self.platform.age_matters and self._has_timed and "eager" in self._baselines:
+            self.platform.end(self._baselines.pop("eager"))
             self._successor = self._launch_baseline("eager")
             self._has_timed = False
 
     def enter(
-        self, participant: Participant, workload: Workload, capacity: int, *, timed: bool = False
+        self, participant: ParticipantT, workload: Workload, capacity: int, *, timed: bool = False
     ) -> Prepared:
         """Let a participant construct its module and share memory for `capacity` calls.
 
@@ -215,7 +172,7 @@ class Bench:
         return prepared
 
     def _enter(
-        self, participant: Participant, workload: Workload, capacity: int, *, timed: bool
+        self, participant: ParticipantT, workload: Workload, capacity: int, *, timed: bool
     ) -> None:
         pool = self.pool(workload)
         kept = MOST_KEPT
@@ -236,74 +193,63 @@ class Bench:
         for participant in self._baselines.values():
             self.leave(participant, workload)
 
-    def leave(self, participant: Participant, workload: Workload) -> None:
+    def leave(self, participant: ParticipantT, workload: Workload) -> None:
         """Take back what a participant holds for a workload, if that is much."""
         if self.pool(workload).is_large and not participant.ended:
             participant.release()
             self.reference.give_memory_back()
 
-    def _baseline(self, name: Baseline) -> Participant:
+    def baseline(self, name: Baseline) -> ParticipantT:
         """A living process for this baseline; a dead one is replaced."""
         participant = self._baselines.get(name)
         if participant is not None and not participant.child.alive():
-            self._end(participant)
+            self.platform.end(participant)
             participant = None
         if participant is None:
             participant = self._start_baseline(name)
             self._baselines[name] = participant
         return participant
 
-    def _start_baseline(self, name: Baseline) -> Participant:
+    def _start_baseline(self, name: Baseline) -> ParticipantT:
         participant = self._successor if name == "eager" else None
         if participant is None:
             participant = self._launch_baseline(name)
         else:
             self._successor = None
         try:
-            participant.observe(self.place.timed)
+            participant.observe(self.platform.place.timed)
             self._load(participant, COMPILED.get(name))
         except BaseException:
-            self._end(participant)
+            self.platform.end(participant)
             raise
         return participant
 
-    def _load(self, participant: Participant, compiled: str | None) -> None:
-        threads = len(self.place.timed)
-        participant.load(self.task.source, "task.py", "Model", threads, compiled=compiled)
+    def _load(self, participant: ParticipantT, compiled: str | None) -> None:
+        manner = self.platform.reference_manner(self.task, compiled)
+        threads = len(self.platform.place.timed)
+        participant.load(self.task.source, "task.py", "Model", threads, **manner)
 
-    def _launch_baseline(self, name: Baseline) -> Participant:
+    def _launch_baseline(self, name: Baseline) -> ParticipantT:
         """Returns at once; the process makes itself ready meanwhile."""
         compiled = name in COMPILED
         limits = _COMPILING if compiled else _CALLING
         # torch.compile runs a C++ compiler and keeps a cache, so its process is not confined.
-        child = self._processes.start(
-            self.place,
+        child = self.platform.processes.start(
+            self.platform.place,
             limits,
-            readable=(self._maker.armed,),
+            readable=(self._compiler.armed,),
             confined=not compiled,
             trusted=True,
-            gpu=self.device == "cuda",
+            gpu=self.platform.is_gpu,
             shared_bytes=_REFERENCE_BYTES,
         )
-        child.provide = self._maker.provide
-        return self._participant(name, child, limits)
-
-    @property
-    def _maker(self) -> Maker:
-        """Compiles what the reference asks for."""
-        return self._compiler
-
-    def _participant(self, name: str, child: Child, limits: Limits) -> Participant:
-        return Participant(name, child, limits)
-
-    def _end(self, participant: Participant) -> None:
-        participant.close()
-        self._processes.end(participant.child)
+        child.provide = self._compiler.provide
+        return self.platform.participant(name, child, limits)
 
     def rest(self) -> None:
         """End the processes: another task is worked on, and each holds a part of the device."""
         for participant in self._baselines.values():
-            self._end(participant)
+            self.platform.end(participant)
         self._baselines.clear()
 
     def wake(self) -> None:
@@ -317,6 +263,6 @@ class Bench:
     def close(self) -> None:
         successors = [self._successor] if self._successor else []
         for participant in [*self._baselines.values(), *successors]:
-            self._end(participant)
+            self.platform.end(participant)
         self._baselines.clear()
         self._compiler.close()

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -28,6 +28,8 @@ from kernel_smith.records import Limits, Workload
 
 _system_random = random.SystemRandom()
 
+CANDIDATE, RIVAL = "candidate", "beside"
+"""Names of participants. Baselines have those of `Baseline`."""
 _SAMPLES_PER_SECOND = 8000
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 
@@ -58,6 +60,9 @@ class Watcher(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
+
+
+ParticipantT = TypeVar("ParticipantT", bound="Participant")
 
 
 class Participant:

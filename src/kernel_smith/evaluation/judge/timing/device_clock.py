@@ -18,12 +18,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
 from kernel_smith.evaluation.judge.platform.participant import Batch
-from kernel_smith.evaluation.judge.platform.quiet import Quiet
 from kernel_smith.evaluation.judge.timing.host_clock import (
     Asking,
     Measurement,
@@ -34,9 +35,6 @@ from kernel_smith.evaluation.judge.timing.host_clock import (
 )
 from kernel_smith.evaluation.judge.timing.rival import blame
 from kernel_smith.records import Sampling, Workload
-
-if TYPE_CHECKING:
-    from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench
 
 Way = Literal["replay", "plain"]
 
@@ -68,7 +66,7 @@ class Verifier(Protocol):
 class Contest:
     """A candidate beside eager PyTorch, on one workload."""
 
-    bench: DeviceBench
+    bench: Bench[DeviceParticipant]
     workload: Workload
     candidate: DeviceParticipant
     sets: Iterator[InputSet]
@@ -86,7 +84,7 @@ class Contest:
     def prepare(self) -> str | None:
         """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
         for participant in self.everyone:
-            participant.child.move_to(self.bench.place.timed)
+            participant.child.move_to(self.bench.platform.place.timed)
         prepared = self.bench.prepare(self.workload)
         capacity = min(prepared.capacity, _MOST_CALLS)
         self._enter(batch_length(prepared.seconds, prepared.seconds, capacity, _PACE))
@@ -136,8 +134,8 @@ class Contest:
     def _run(self, participant: DeviceParticipant, way: Way, chosen: list[InputSet]) -> Batch:
         place = participant.rewrite if way == "replay" else participant.bind
         place(chosen)
-        self.busy.append(self.bench.quiet.is_busy())
-        self.bench.quiet.make_cold()
+        self.busy.append(device_state.quiet().is_busy())
+        device_state.quiet().make_cold()
         return participant.replay() if way == "replay" else participant.run()
 
     def _choose(self, count: int) -> list[InputSet]:
@@ -187,7 +185,7 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     """Alternate until the interval is tight."""
     candidate, eager = contest.candidate, contest.bench.eager()
     samples = {participant.name: Samples() for participant in contest.everyone}
-    asking = cost_of_asking(eager, contest.bench.quiet)
+    asking = cost_of_asking(eager)
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
     warm_up = 1 if contest.length == 1 else _WARM_UP_ROUNDS[way]
@@ -211,11 +209,11 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     return measurement
 
 
-def cost_of_asking(participant: DeviceParticipant, quiet: Quiet) -> Asking:
+def cost_of_asking(participant: DeviceParticipant) -> Asking:
     """Of a batch with next to nothing in it, as it is within a measurement: with a cold device."""
     walls = []
     for _ in range(_EMPTY_BATCHES):
-        quiet.make_cold()
+        device_state.quiet().make_cold()
         walls.append(participant.run_nothing())
     return Asking.of(walls)
 

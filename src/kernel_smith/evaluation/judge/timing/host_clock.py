@@ -21,8 +21,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
-from kernel_smith.evaluation.judge.platform.participant import Batch, Participant, Windows
-from kernel_smith.evaluation.judge.timing.rival import RIVAL, blame
+from kernel_smith.evaluation.judge.platform.participant import RIVAL, Batch, Participant, Windows
+from kernel_smith.evaluation.judge.timing.rival import blame
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, estimate, usual_sum
 from kernel_smith.records import Sampling
 

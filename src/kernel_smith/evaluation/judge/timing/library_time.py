@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from kernel_smith.evaluation.judge.platform.device_bench import DeviceBench
+from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
 from kernel_smith.evaluation.judge.processes.child import ChildFailed
 from kernel_smith.evaluation.judge.rejection import Rejected
@@ -24,13 +24,13 @@ _SECOND_LOOKS, _UNTIL_NEXT_LOOK = 4, 0.05
 
 
 def seconds_without_kernels(
-    bench: DeviceBench, disarmed: DeviceParticipant, workload: Workload
+    bench: Bench[DeviceParticipant], disarmed: DeviceParticipant, workload: Workload
 ) -> float:
     """Seconds per call of a process whose kernels do nothing; needs the device alone.
 
     Zero where the process cannot go on without its kernels, or cannot be captured.
     """
-    disarmed.child.move_to(bench.place.timed)
+    disarmed.child.move_to(bench.platform.place.timed)
     try:
         calls = min(_CALLS, bench.prepare(workload).capacity)
         sets = bench.enter(disarmed, workload, calls, timed=True).pool.timing_sets()

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernel_smith.evaluation.judge.platform.participant import RIVAL
 from kernel_smith.evaluation.judge.processes.pool import CoreSet
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement
-from kernel_smith.evaluation.judge.timing.rival import RIVAL
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, combine, distribution
 from kernel_smith.records import (
     BaselineSpeedup,

@@ -1,6 +1,6 @@
 """The other candidate that one is timed beside, usually the one that it was made from.
 
-A rival passes the same gates, in a session of its own, up to the clock. What it does wrong there is
+A rival passes the same gates, up to the clock. What it does wrong there is
 not the doing of the candidate that it was to be compared with.
 """
 
@@ -9,20 +9,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Generic
 
-from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.platform.participant import RIVAL, Participant, ParticipantT
 from kernel_smith.evaluation.judge.processes.child import ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.records import Reason
 
-RIVAL = "beside"
-
 
 @dataclass(frozen=True)
-class Rival:
+class Rival(Generic[ParticipantT]):
     """Ready to be timed."""
 
-    participant: Participant
+    participant: ParticipantT
     candidate_hash: str
     seconds: Mapping[str, float] = field(default_factory=dict)  # per call, by workload
 

@@ -1,0 +1,116 @@
+"""Evaluations on the CPU. Kernels for a GPU are interpreted here, and never timed."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.evaluation.backends import Backend, find_backend
+from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
+from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint, foresee
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform import host_memory
+from kernel_smith.evaluation.judge.platform.base import Platform, Provide, Timings
+from kernel_smith.evaluation.judge.platform.memory_claims import Claims
+from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.processes.child import Child
+from kernel_smith.evaluation.judge.timing.host_clock import cost_of_asking
+from kernel_smith.evaluation.judge.timing.on_host import HostTiming
+from kernel_smith.records import Candidate, Limits, Options, Task, Workload
+
+if TYPE_CHECKING:
+    from kernel_smith.evaluation.judge.contestant import Contestant
+    from kernel_smith.evaluation.judge.platform.bench import Bench
+    from kernel_smith.evaluation.judge.timing.rival import Rival
+
+_ARENA_BYTES = 48 << 20
+_SHARED_BYTES = 256 << 20
+_RESULTS = 3  # that are there at once: of this call, kept of an earlier one, and on the way
+_LOOK_SECONDS = 0.5
+_FAR_TOO_SMALL = 64  # times what inputs take, to fill a memory
+
+
+class HostPlatform(Platform[Participant]):
+    device = "cpu"
+    age_matters = True
+    times_without_kernels = False
+
+    def budget(self) -> Budget:
+        return host_memory.budget()
+
+    def claims(self) -> Claims:
+        return host_memory.claims()
+
+    def arena_bytes(self) -> int:
+        return _ARENA_BYTES
+
+    def demand_memory(self, task: Task, workload: Workload) -> None:
+        """Nobody else's evaluation may be to blame: the system ends processes then, and not always
+        the right ones."""
+        footprint = foresee(task, workload, host_memory.available() // _FAR_TOO_SMALL)
+        while footprint is not None and footprint.lane > (free := host_memory.available()):
+            if not self.claims().of_others():
+                gib = 1 << 30
+                raise MissingPrerequisite(
+                    f"this machine's memory does not suffice for task {task.name}: judging "
+                    f"takes up to {footprint.lane / gib:.1f} GiB, and {free / gib:.1f} GiB are "
+                    f"available; workload {workload.name}: {footprint}",
+                    hint="end other programs, or give the task smaller workloads",
+                )
+            time.sleep(_LOOK_SECONDS)
+
+    def participant(self, name: str, child: Child, limits: Limits) -> Participant:
+        return Participant(name, child, limits)
+
+    def reference_compiler(self, task: Task) -> Maker:
+        source = Candidate(source=task.source, name="task.py")
+        return self.compiler(source, find_backend("cpp"), ast.parse(task.source), Limits())
+
+    def reference_manner(self, task: Task, compiled: str | None) -> dict[str, Any]:
+        return {"compiled": compiled}
+
+    def check_options(self, backend: Backend, options: Options) -> None:
+        if "graph" in options.baselines:
+            raise BadInput(
+                "baseline graph: CUDA graphs need a GPU", hint="choose eager or compile instead"
+            )
+
+    def compiler(
+        self, candidate: Candidate, backend: Backend, tree: ast.Module, limits: Limits
+    ) -> Maker:
+        route = backend.route(on_device=False)
+        return SourceCompiler(candidate, tree, backend, self.processes, self.place, limits, route)
+
+    def launch(
+        self, role: str, objects: Path, provide: Provide, limits: Limits, largest: Footprint
+    ) -> Participant:
+        # Large inputs and results are the task's doing, and not the candidate's.
+        own = limits.memory_bytes + _RESULTS * largest.outputs
+        child = self.processes.start(
+            self.place,
+            limits.model_copy(update={"memory_bytes": own}),
+            readable=(objects,),
+            shared_bytes=_SHARED_BYTES + largest.inputs + largest.parameters,
+        )
+        child.provide = provide
+        return self.participant(role, child, limits)
+
+    def candidate_manner(self, task: Task, *, disarmed: bool, interpreted: bool) -> dict[str, Any]:
+        return {"disarmed": disarmed, "interpreted": interpreted}
+
+    def round_trip(self, participant: Participant, any_set: InputSet) -> float:
+        return cost_of_asking(participant, any_set).usual
+
+    def time(
+        self,
+        bench: Bench[Participant],
+        contestant: Contestant[Participant],
+        rival: Rival[Participant] | None,
+        seconds: Mapping[str, float],
+    ) -> Timings:
+        return HostTiming(bench, contestant, rival, seconds).run()

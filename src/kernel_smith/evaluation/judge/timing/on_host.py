@@ -1,0 +1,132 @@
+"""A candidate timed on the CPU beside its baselines, and where its time went."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from kernel_smith.evaluation.judge.evidence.environment import store_bytes_per_second
+from kernel_smith.evaluation.judge.evidence.time_shares import Profile
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.base import Timings
+from kernel_smith.evaluation.judge.platform.bench import COMPILED, Bench, Prepared
+from kernel_smith.evaluation.judge.platform.participant import CANDIDATE, Participant
+from kernel_smith.evaluation.judge.processes.core_lock import exclusive
+from kernel_smith.evaluation.judge.timing.host_clock import Measurement, batch_length, measure
+from kernel_smith.evaluation.judge.timing.integrity import (
+    check_library_time,
+    check_physics,
+    check_processor_use,
+)
+from kernel_smith.evaluation.judge.timing.outcome import side_by_side
+from kernel_smith.evaluation.judge.timing.rival import Rival, blame
+from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
+from kernel_smith.records import Workload
+
+if TYPE_CHECKING:
+    from kernel_smith.evaluation.judge.contestant import Contestant
+
+
+class HostTiming:
+    """One candidate's. `seconds`: per call, by workload, as seen when it was checked."""
+
+    def __init__(
+        self,
+        bench: Bench[Participant],
+        contestant: Contestant[Participant],
+        rival: Rival[Participant] | None,
+        seconds: Mapping[str, float],
+    ) -> None:
+        self._bench = bench
+        self._contestant = contestant
+        self._candidate = contestant.participant
+        self._rival = rival
+        self._seconds = seconds
+        self._options = contestant.options
+        self._cores = bench.platform.place.timed
+        self._profile = Profile(self._candidate, str(contestant.compiler.armed))
+
+    def run(self) -> Timings:
+        contestant, task = self._contestant, self._contestant.task
+        with exclusive(self._cores), contestant.journal.step("timing"):
+            measurements = {w.name: self._measure(w) for w in task.workloads}
+            with contestant.explaining(loading=False):
+                kernels = self._profile.kernels()
+        if self._candidate.not_sampled:
+            contestant.journal.note(f"no time shares by module: {self._candidate.not_sampled}")
+        outcomes = {
+            name: side_by_side(measurement, CANDIDATE, self._options.baselines)
+            for name, measurement in measurements.items()
+        }
+        return Timings(outcomes, {"kernels": kernels})
+
+    def _measure(self, workload: Workload) -> Measurement:
+        contestant = self._contestant
+        contestant.journal.say(f"timing {workload.name}")
+        sets = self._bench.prepare(workload).pool.timing_sets()
+        measurement = self._time(workload, sets)
+        with contestant.explaining(loading=False):
+            sampled = self._profile.sample(sets)
+        if not contestant.task.library_calls:
+            check_library_time(sampled.shares, sampled.seconds_per_call)
+        with contestant.explaining(loading=False):
+            self._leave(workload)
+        return measurement
+
+    def _time(self, workload: Workload, sets: Iterator[InputSet]) -> Measurement:
+        contestant, bench = self._contestant, self._bench
+        prepared = bench.prepare(workload)
+        length = self._batch_length(prepared, workload)
+        with contestant.explaining(loading=False):
+            bench.enter(self._candidate, workload, length, timed=True)
+        baselines = self._baselines(workload, length)
+        verifier = TimedVerifier(
+            self._candidate,
+            baselines[0],
+            prepared.pool,
+            prepared.described,
+            lambda inputs: contestant.ask_fresh_process(bench, workload, inputs),
+        )
+        with contestant.explaining(loading=False):
+            measurement = measure(
+                self._candidate,
+                baselines,
+                sets,
+                length,
+                self._options.sampling,
+                verifier,
+                verifier.check_hidden,
+            )
+        self._check_integrity(prepared, measurement, baselines[0].name)
+        return measurement
+
+    def _baselines(self, workload: Workload, length: int) -> list[Participant]:
+        """Whoever the candidate is timed beside."""
+        if COMPILED.keys() & set(self._options.baselines):
+            self._contestant.journal.say(f"timing {workload.name}: torch.compile")
+        baselines = self._bench.baselines(workload, self._options, length)
+        if self._rival is not None:
+            with blame(self._rival.participant):
+                self._bench.enter(self._rival.participant, workload, length, timed=True)
+            baselines.append(self._rival.participant)
+        return baselines
+
+    def _check_integrity(self, prepared: Prepared, measurement: Measurement, baseline: str) -> None:
+        mine, theirs = measurement.samples[CANDIDATE], measurement.samples[baseline]
+        check_processor_use(mine.windows, theirs.windows, len(self._cores))
+        middle = statistics.median_high(mine.seconds)
+        speed = len(self._cores) * store_bytes_per_second()
+        check_physics(middle, prepared.output_bytes, speed, measurement.doubt)
+
+    def _batch_length(self, prepared: Prepared, workload: Workload) -> int:
+        rival = 0.0 if self._rival is None else self._rival.seconds[workload.name]
+        mine, capacity = self._seconds[workload.name], prepared.capacity
+        return batch_length(prepared.seconds, mine, capacity, rival_seconds=rival)
+
+    def _leave(self, workload: Workload) -> None:
+        """A large workload gives its memory back before the next one takes its own."""
+        rivals = [] if self._rival is None else [self._rival.participant]
+        for participant in (self._candidate, *rivals):
+            self._bench.leave(participant, workload)
+        self._bench.dismiss(workload)
