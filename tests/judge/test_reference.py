@@ -188,6 +188,30 @@ def test_inputs_follow_the_seed_whatever_they_are_drawn_from(
     assert not torch.equal(first, other)
 
 
+def test_inputs_are_copied_only_where_the_author_keeps_them(write_task: WriteTask) -> None:
+    task = write_task(
+        """
+import torch
+
+ADDRESSES, KEPT = [], torch.randn(3, 5)
+
+class Model(torch.nn.Module):
+    def forward(self, x, y, z):
+        return x + y + z
+
+def get_inputs():
+    x, z = torch.randn(3, 5) * 2, torch.randn(3, 5)
+    ADDRESSES[:] = [t.data_ptr() for t in (x, KEPT, z)]
+    return [x, KEPT, z]
+"""
+    )
+    reference, (workload,) = Reference(task), task.workloads
+    inputs = reference.draw(workload, 1)
+    made = reference._module.ADDRESSES
+    kept = [t.data_ptr() == address for t, address in zip(inputs.tensors, made, strict=True)]
+    assert kept == [True, False, True]
+
+
 def test_calling_the_reference_leaves_the_inputs_alone(write_task: WriteTask) -> None:
     task = write_task(source("return x.mul_(2)"))
     reference = Reference(task)

@@ -148,17 +148,20 @@ class Reference:
                 f"{_where(self.task)}: get_inputs returned a value of the wrong type: {error}",
                 hint="return tensors, numbers, strings, None, or nestings of them",
             ) from None
+        del arguments
+        self._demand_dense(tensors)
+        # An author may keep a tensor, and hand out the same again.
+        kept = [held != _HELD_BY_US_ALONE for held in _holders(tensors)]
+        pairs = zip(tensors, kept, strict=True)
+        return InputSet(template, [t.detach().to(self.device, copy=copy) for t, copy in pairs])
+
+    def _demand_dense(self, tensors: list[torch.Tensor]) -> None:
         for tensor in tensors:
             if tensor.layout != torch.strided:
                 raise BadInput(
                     f"{_where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
                     hint="return dense tensors; a sparse one can travel as its parts",
                 )
-        del arguments
-        # An author may keep a tensor, and hand out the same again.
-        kept = [held != _HELD_BY_US_ALONE for held in _holders(tensors)]
-        pairs = zip(tensors, kept, strict=True)
-        return InputSet(template, [t.detach().to(self.device, copy=copy) for t, copy in pairs])
 
     def call(self, workload: Workload, inputs: InputSet) -> Result:
         """The reference in its own dtype. May raise: variants can leave a task's domain."""
@@ -317,13 +320,20 @@ def vary_tensor(tensor: torch.Tensor, variant: Variant, generator: torch.Generat
     if variant is Variant.SMALL:
         return tensor * _SMALL
     if variant is Variant.SORTED:
-        return tensor.sort(dim=-1).values if tensor.dim() else tensor
+        return _sorted(tensor) if tensor.dim() else tensor
     if variant is Variant.TIES:
         scale = tensor.abs().amax().clamp_min(torch.finfo(tensor.dtype).tiny) / _TIE_LEVELS
         return (tensor / scale).round() * scale
     positions = torch.randint(tensor.numel(), (_SPIKES,), generator=generator)
     spikes = tensor.new_ones(tensor.numel()).index_fill_(0, positions.to(tensor.device), _SPIKE)
     return tensor * spikes.view(tensor.shape)
+
+
+def _sorted(tensor: torch.Tensor) -> torch.Tensor:
+    """Along the last dimension. On the CPU numpy takes a tenth of the time."""
+    if tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64):
+        return torch.from_numpy(numpy.sort(tensor.numpy(), axis=-1))
+    return tensor.sort(dim=-1).values
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor:

@@ -119,12 +119,14 @@ def measure(
     """
     everyone = [candidate, *baselines]
     samples = {participant.name: Samples() for participant in everyone}
-    asking = cost_of_asking(baselines[0], next(sets))
+    asking: Asking | None = None
     deadline = time.monotonic() + sampling.max_seconds
+    warm_up = 1 if length == 1 else _WARM_UP_ROUNDS
     rounds = calls = 0
-    for turn in range(_WARM_UP_ROUNDS + sampling.max_rounds):
+    for turn in range(warm_up + sampling.max_rounds):
         count = _system_random.choice((length, max(1, length // 2)))
         chosen = list(islice(sets, count))
+        asking = asking or cost_of_asking(baselines[0], chosen[0])
         batches = {}
         for participant in _system_random.sample(everyone, len(everyone)):
             with blame(participant):
@@ -133,10 +135,11 @@ def measure(
         verify(chosen, batches[candidate.name])
         for participant in everyone:
             participant.unbind()
+        del chosen  # before others are drawn
         if _system_random.random() < _HIDDEN_CHECKS:
             check_hidden()
         calls += count
-        if turn < _WARM_UP_ROUNDS:
+        if turn < warm_up:
             continue
         for name, batch in batches.items():
             samples[name].add(batch, asking.usual)
