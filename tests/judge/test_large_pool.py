@@ -43,13 +43,14 @@ SCARCE = BUDGET._replace(free=0)
 
 ROWS, COLUMNS = 60, 40
 VARIANTS = ["large", "small", "spikes", "sorted", "ties"]
+SETTINGS = f"{{'variants': {VARIANTS}}}"
 
 
 def source(
     forward: str = "return x * 2 + 1",
     inputs: str = f"[torch.randn({ROWS}, {COLUMNS})]",
     arguments: str = "x",
-    settings: str = "{}",
+    settings: str = SETTINGS,
     layers: str = "pass",
 ) -> str:
     return f"""
@@ -77,7 +78,7 @@ MATMUL = source(
     "return self.f(x)",
     "[torch.randn(48, 64)]",
     layers="self.f = torch.nn.Linear(64, 24)",
-    settings='{"precision": "PRECISION"}',
+    settings=f"{{'precision': 'PRECISION', 'variants': {VARIANTS}}}",
 )
 WHOLE_MATMUL = MATMUL.replace("self.f(x)", "self.f(x) - self.f(x).mean(0)")
 
@@ -157,7 +158,9 @@ def test_parameters_count_as_part_of_a_call(write_task: WriteTask) -> None:
 
 @pytest.mark.parametrize("text", [ELEMENTWISE, CENTRED], ids=["rows", "whole"])
 def test_a_recipe_draws_the_same_bits_each_time(make: MakePool, text: str) -> None:
-    pool = make(text.replace("TASK = {}", f"TASK = {{'variants': {[*VARIANTS, 'strided']}}}"))
+    pool = make(
+        text.replace(f"TASK = {SETTINGS}", f"TASK = {{'variants': {[*VARIANTS, 'strided']}}}")
+    )
     for check, inputs in all_checks(pool):
         again = check.draw()
         assert content(again) == content(inputs)
@@ -731,6 +734,30 @@ def test_a_hidden_check_finds_what_fails_on_one_kind_alone(make: MakePool) -> No
     assert comparison.worst.inputs == kind_of(check, comparison.worst.index[0])
 
 
+LAYER_NORM = source("return torch.nn.functional.layer_norm(x, x.shape[-1:])", settings="{}")
+
+
+def test_kinds_that_shift_and_use_the_range_are_survived_by_what_is_right(make: MakePool) -> None:
+    for text in (LAYER_NORM, source("return torch.softmax(x, -1)", settings="{}")):
+        pool = make(text)
+        check = mixed(pool)
+        assert {"huge", "tiny", "shifted", "uneven"} <= {block.label for block in check._blocks}
+        for check, inputs in all_checks(pool):
+            assert check.compare(right(pool, inputs), inputs).reason is None
+
+
+def test_a_variance_in_one_pass_is_found_wrong(make: MakePool) -> None:
+    pool = make(LAYER_NORM)
+    check = mixed(pool)
+    inputs = check.draw()
+    x = inputs.tensors[0]
+    mean, squares = x.mean(-1, keepdim=True), (x * x).mean(-1, keepdim=True)
+    careless = (x - mean) / (squares - mean * mean).clamp_min(0).add(1e-5).sqrt()
+    comparison = check.compare([careless], inputs)
+    assert comparison.worst is not None
+    assert comparison.worst.inputs in ("shifted", "uneven")
+
+
 # Without rows, without an oracle.
 
 
@@ -805,7 +832,9 @@ def test_notes_say_what_results_were_compared_with(make: MakePool) -> None:
 @pytest.mark.parametrize("variant", Variant)
 def test_every_variant_can_be_asked_for_alone(make: MakePool, variant: Variant) -> None:
     for text in (ELEMENTWISE, CENTRED):
-        pool = make(text.replace("TASK = {}", f"TASK = {{'variants': ['{variant.value}']}}"))
+        pool = make(
+            text.replace(f"TASK = {SETTINGS}", f"TASK = {{'variants': ['{variant.value}']}}")
+        )
         for check, inputs in all_checks(pool):
             assert check.compare(right(pool, inputs), inputs).reason is None
 
@@ -824,7 +853,7 @@ def live_bytes() -> int:
 
 @pytest.mark.parametrize("text", [ELEMENTWISE, CENTRED], ids=["rows", "whole"])
 def test_nothing_is_kept_of_a_set(make: MakePool, text: str) -> None:
-    text = text.replace("TASK = {}", f"TASK = {{'variants': {[*VARIANTS, 'strided']}}}")
+    text = text.replace(f"TASK = {SETTINGS}", f"TASK = {{'variants': {[*VARIANTS, 'strided']}}}")
     size = 4 * ROWS * COLUMNS
     before = live_bytes()
     pool = make(text)

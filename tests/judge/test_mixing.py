@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_smith.evaluation.judge.inputs.integers import free_integers
 from kernel_smith.evaluation.judge.inputs.mixing import BlockMixer, Mixer
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 
@@ -47,7 +48,7 @@ def test_blocks_are_mixed_as_one_at_a_time(
     wanted: list[tuple[int, int, int]],
 ) -> None:
     pool = pool_of(shape, tuple(dtypes[:4]), seed)
-    mixer = Mixer(pool[0])
+    mixer = Mixer(pool)
     in_blocks = BlockMixer(mixer, pool).mix(wanted)
     singly = [mixer.mix(pool[left], pool[right], shift) for left, right, shift in wanted]
     assert len(in_blocks) == len(wanted)
@@ -65,7 +66,7 @@ def test_blocks_are_mixed_as_one_at_a_time(
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_each_element_comes_whole_from_one_of_both_and_both_give_some(dtype: torch.dtype) -> None:
     pool = [InputSet([], [torch.full((16, 16), value).to(dtype)]) for value in (1.75, -3.25)]
-    mixed = BlockMixer(Mixer(pool[0]), pool).mix([(0, 1, 5), (1, 0, 5), (0, 1, 6)])
+    mixed = BlockMixer(Mixer(pool), pool).mix([(0, 1, 5), (1, 0, 5), (0, 1, 6)])
     kept = [inputs.tensors[0].float() == 1.75 for inputs in mixed]
     for inputs, first in zip(mixed, kept, strict=True):
         assert ((inputs.tensors[0].float() == -3.25) | first).all()
@@ -75,17 +76,45 @@ def test_each_element_comes_whole_from_one_of_both_and_both_give_some(dtype: tor
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-def test_integers_stay_those_of_the_left_set(dtype: torch.dtype) -> None:
-    pool = pool_of((8, 8), (torch.float32, dtype), 3)
-    first, second = BlockMixer(Mixer(pool[0]), pool).mix([(0, 1, 2), (3, 1, 2)])
-    assert torch.equal(first.tensors[1], pool[0].tensors[1])
-    assert torch.equal(second.tensors[1], pool[3].tensors[1])
+def test_free_integers_are_as_new_as_numbers(dtype: torch.dtype) -> None:
+    pool = [
+        InputSet([], [torch.randn(8, 8), torch.randint(2, (8, 8)).to(dtype)]) for _ in range(POOL)
+    ]
+    mixer = Mixer(pool)
+    assert mixer.changes_all
+    (mixed,) = BlockMixer(mixer, pool).mix([(0, 1, 2)])
+    left, right, got = (s.tensors[1] for s in (pool[0], pool[1], mixed))
+    assert ((got == left) | (got == right)).all()
+    assert not torch.equal(got, left) and not torch.equal(got, right)
+
+
+STRUCTURED = {
+    "offsets": lambda: torch.randint(1, 9, (40,)).cumsum(0),
+    "permutation": lambda: torch.randperm(40),
+    "chosen_experts": lambda: torch.rand(30, 8).topk(3).indices,
+    "one_hot": lambda: torch.nn.functional.one_hot(torch.randint(6, (30,)), 6),
+}
+
+
+@pytest.mark.parametrize("kind", STRUCTURED)
+def test_integers_that_mean_something_together_stay_so_and_no_set_is_mixed(kind: str) -> None:
+    pool = [InputSet([], [torch.randn(40), STRUCTURED[kind]()]) for _ in range(4)]
+    assert not any(free_integers(pool))
+    mixer = Mixer(pool)
+    assert not mixer.changes_all
+    mixed = mixer.mix(pool[2], pool[1], 0)
+    assert torch.equal(mixed.tensors[1], pool[2].tensors[1])
+
+
+def test_integers_that_are_always_the_same_do_not_matter() -> None:
+    pool = [InputSet([], [torch.randn(40), torch.arange(40)]) for _ in range(4)]
+    assert Mixer(pool).changes_all
 
 
 def test_tensors_too_small_for_many_mixtures_are_left_alone() -> None:
     pool = pool_of((23,), (torch.float32,), 3)
-    mixer = Mixer(pool[0])
-    assert not mixer.changes_something
+    mixer = Mixer(pool)
+    assert not mixer.changes_all
     (mixed,) = BlockMixer(mixer, pool).mix([(2, 1, 0)])
     assert torch.equal(mixed.tensors[0], pool[2].tensors[0])
 
@@ -93,7 +122,7 @@ def test_tensors_too_small_for_many_mixtures_are_left_alone() -> None:
 def test_the_pool_stays_as_it_was() -> None:
     pool = pool_of((8, 8), (torch.float32,), 3)
     before = [inputs.tensors[0].clone() for inputs in pool]
-    mixed = BlockMixer(Mixer(pool[0]), pool).mix([(0, 1, 0), (1, 2, 4095)])
+    mixed = BlockMixer(Mixer(pool), pool).mix([(0, 1, 0), (1, 2, 4095)])
     for inputs in mixed:
         inputs.tensors[0].zero_()
     assert all(torch.equal(i.tensors[0], old) for i, old in zip(pool, before, strict=True))
@@ -102,6 +131,6 @@ def test_the_pool_stays_as_it_was() -> None:
 def test_nan_and_infinity_survive_with_their_bits() -> None:
     odd = torch.tensor([float("nan"), float("inf"), -0.0, 1e-45] * 16)
     pool = [InputSet([], [odd]), InputSet([], [odd.flip(0)])]
-    (mixed,) = BlockMixer(Mixer(pool[0]), pool).mix([(0, 1, 9)])
+    (mixed,) = BlockMixer(Mixer(pool), pool).mix([(0, 1, 9)])
     patterns = set(odd.view(torch.int32).tolist())
     assert set(mixed.tensors[0].view(torch.int32).tolist()) <= patterns

@@ -209,7 +209,7 @@ def test_the_starting_kernel_equals_the_reference(case: Case) -> None:
 @each_case
 def test_the_starting_kernel_survives_the_variants(case: Case) -> None:
     inputs = inputs_of(case, 8)
-    for variant in case.task.variants:
+    for variant in VARIANTS.keys() & set(case.task.variants):
         assert_equal_outputs(case, on_floats(inputs, VARIANTS[variant]))
 
 

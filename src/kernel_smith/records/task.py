@@ -24,9 +24,14 @@ class Variant(StrEnum):
 
     LARGE = "large"
     SMALL = "small"
+    HUGE = "huge"
+    TINY = "tiny"
+    SHIFTED = "shifted"
+    UNEVEN = "uneven"
     SPIKES = "spikes"
     SORTED = "sorted"
     TIES = "ties"
+    EQUAL = "equal"
     STRIDED = "strided"
 
 
@@ -73,9 +78,14 @@ class Task(VersionedRecord):
     variants: tuple[Variant, ...] = (
         Variant.LARGE,
         Variant.SMALL,
+        Variant.HUGE,
+        Variant.TINY,
+        Variant.SHIFTED,
+        Variant.UNEVEN,
         Variant.SPIKES,
         Variant.SORTED,
         Variant.TIES,
+        Variant.EQUAL,
     )
     library_calls: bool = Field(default=True, description="may a candidate also call the library?")
     admit: tuple[Admission, ...] = Field(default=(), description="admission findings to live with")

@@ -157,12 +157,25 @@ class Contestant(Generic[ParticipantT]):
         with self.explaining(loading=True):
             pool = bench.prepare(workload).pool
             prepared = bench.enter(candidate, workload, pool.checks_at_once)
-        with self.explaining(loading=False):
+        with self.explaining(loading=False), self._naming_what_it_lacks(workload):
             checked = check_workload(candidate, pool, prepared.described, prepared.round_trip)
         self._note_limits(workload, pool)
         with self.explaining(loading=False):
             bench.leave(candidate, workload)
         return checked
+
+    @contextlib.contextmanager
+    def _naming_what_it_lacks(self, workload: Workload) -> Iterator[None]:
+        try:
+            yield
+        except Rejected:
+            if self.participant.lacking:
+                names = ", ".join(self.participant.lacking)
+                self.journal.note(
+                    f"{workload.name}: it has no parameters or statistics with the reference's "
+                    f"names and shapes for {names}, so it did not get their values"
+                )
+            raise
 
     def _note_limits(self, workload: Workload, pool: Pool) -> None:
         """What a check that was passed did not cover."""

@@ -26,7 +26,7 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy
@@ -43,6 +43,7 @@ from kernel_smith.inline.library import Device
 
 LONGEST_TRACEBACK = 8000
 _MOST_WORKLOADS = 256
+_NAMED = 5  # parameters
 _COMPILERS = {
     "CompilationError": "compiler",
     "PTXASError": "compiler",
@@ -188,17 +189,21 @@ class Runner:
         model = self._build(kind, arguments, request["seed"])
         if not isinstance(model, torch.nn.Module):
             raise SignatureMismatch(f"{self._entry} must derive from torch.nn.Module")
-        shared = {name: Slot.from_json(slot) for name, slot in request["parameters"].items()}
+        lacking = set(request["parameters"]) | set(request["statistics"])
         redrawn = 0
-        for name, parameter in model.named_parameters():
-            slot = shared.get(name)
-            if slot is None or tuple(parameter.shape) != slot.shape:
-                continue
-            redrawn += _adopt(parameter, self._inputs.view(slot))
+        for name, parameter, shared in _counterparts(
+            model.named_parameters(), request["parameters"]
+        ):
+            differs = _adopt(parameter, self._inputs.view(shared))
+            redrawn += differs and name not in request["unlike_new"]
+            lacking.discard(name)
+        for name, buffer, shared in _counterparts(model.named_buffers(), request["statistics"]):
+            buffer.copy_(self._inputs.view(shared))  # a call may change it
+            lacking.discard(name)
         if self._compiled:
             model = _compile(model, self._compiled)
         self._models[request["key"]] = model
-        return {"ok": True, "redrawn": redrawn}
+        return {"ok": True, "redrawn": redrawn, "lacking": sorted(lacking)[:_NAMED]}
 
     def _build(self, kind: Any, arguments: list[Any], seed: int) -> Any:
         torch.default_generator.manual_seed(seed)
@@ -313,6 +318,17 @@ class Runner:
 
     def _is_dense(self, tensor: torch.Tensor) -> bool:
         return tensor.layout == torch.strided and tensor.device.type == self.device
+
+
+def _counterparts(
+    own: Iterable[tuple[str, torch.Tensor]], slots: dict[str, Any]
+) -> Iterator[tuple[str, Any, Slot]]:
+    """Tensors of a module for which the judge has values, by name and shape."""
+    for name, tensor in own:
+        if name in slots:
+            slot = Slot.from_json(slots[name])
+            if tuple(tensor.shape) == slot.shape:
+                yield name, tensor, slot
 
 
 def _adopt(parameter: torch.nn.Parameter, values: torch.Tensor) -> bool:

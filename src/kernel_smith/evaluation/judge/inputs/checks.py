@@ -28,6 +28,7 @@ from kernel_smith.evaluation.judge.values.survey import is_within, survey
 from kernel_smith.records import Variant, Workload
 
 _SECRET_ROWS = 8  # per block, at most
+_NEGLIGIBLE = 1e-25  # beside the usual size of a result
 
 AUTHOR = "author"  # the kind of inputs that the task's author draws
 
@@ -145,7 +146,7 @@ class Comparer:
         for block in blocks:
             scales = self.facts[block.label].bounds.scales
             if block.label != AUTHOR:  # known from few rows only
-                scales = scales_of(parts(self._rows_of(want, block)))
+                scales = self._scales_of(self._rows_of(want, block))
             rows = self._doubtful_rows(got, want, block, scales)
             if self.rows is not None:
                 rows += self._secret_rows(block)
@@ -176,6 +177,12 @@ class Comparer:
                 if not is_within(left, right, bounds, output):
                     return False
         return True
+
+    def _scales_of(self, answers: list[torch.Tensor]) -> list[float]:
+        """Of rows of a variant. In some all answers may be zero, of which something may be left."""
+        usual = self.facts[AUTHOR].bounds.scales
+        scales = scales_of(parts(answers))
+        return [max(scale, _NEGLIGIBLE * whole) for scale, whole in zip(scales, usual, strict=True)]
 
     def _bounds(self, block: Block, scales: list[float]) -> Bounds:
         """How far off results may be from the reference's, which is off itself."""

@@ -8,6 +8,11 @@ import torch
 
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint, measure
+from kernel_smith.evaluation.judge.inputs.integers import (
+    FEWEST_ELEMENTS,
+    are_integers,
+    free_integers,
+)
 from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
@@ -16,8 +21,10 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     secret_seed,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows, find_rows
-from kernel_smith.evaluation.judge.values.accuracy import parts, scales_of
+from kernel_smith.evaluation.judge.values.accuracy import is_finite, parts, scales_of
 from kernel_smith.records import Workload
+
+_MORE_DRAWS = 2
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,8 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
     """Draw inputs and call the reference once. Raises `BadInput` where the task's code fails."""
     inputs = reference.draw(workload, secret_seed())
     with explained(reference.task, f"workload {workload.name}: Model.forward"):
-        footprint, answer = measure(reference, workload, inputs)
+        footprint, answer = _first_call(reference, workload, inputs)
+    _look_at_integers(reference, workload, inputs)
     is_large = not budget.is_small(footprint)
     rows, row_bytes = None, 0
     if is_large:
@@ -57,6 +65,32 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
         rows,
         row_bytes,
     )
+
+
+def _first_call(
+    reference: Reference, workload: Workload, inputs: InputSet
+) -> tuple[Footprint, Result]:
+    """With the parameters of the constructor only where the reference can do with no others."""
+    try:
+        footprint, answer = measure(reference, workload, inputs)
+        usable = all(is_finite(t) for t in answer.tensors if t.is_floating_point())
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        if not reference.settle(workload):
+            raise
+        return measure(reference, workload, inputs)
+    if usable or not reference.settle(workload):
+        return footprint, answer
+    del answer
+    return measure(reference, workload, inputs)
+
+
+def _look_at_integers(reference: Reference, workload: Workload, inputs: InputSet) -> None:
+    """Find out which of them are free, by drawing a few more."""
+    if any(are_integers(t) and t.numel() >= FEWEST_ELEMENTS for t in inputs.tensors):
+        others = [reference.draw(workload, secret_seed()) for _ in range(_MORE_DRAWS)]
+        reference.note_free_integers(workload, free_integers([inputs, *others]))
 
 
 def _without_content(tensor: torch.Tensor) -> torch.Tensor:

@@ -29,14 +29,15 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     secret_seed,
-    vary,
 )
 from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, Rows
 from kernel_smith.evaluation.judge.inputs.variants import (
     is_beyond_precision,
     is_in_domain,
+    offered_variants,
     try_variant,
 )
+from kernel_smith.evaluation.judge.inputs.varying import vary
 from kernel_smith.evaluation.judge.values.accuracy import expect, precision_rtol
 from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
@@ -91,7 +92,7 @@ class LargePool:
         first = part.draw(self.workload, secret_seed())
         self.extra_rtol = precision_rtol(part, self.workload, first)
         self._facts[AUTHOR] = SmallCheck(part, self.workload, first, self.extra_rtol).facts
-        for variant in self.reference.task.variants:
+        for variant in offered_variants(self.reference, self.workload):
             if variant is Variant.STRIDED:
                 continue
             found = try_variant(part, self.workload, variant, self.extra_rtol)
@@ -110,7 +111,11 @@ class LargePool:
         self._facts[AUTHOR] = author
         del inputs
         deadline = time.monotonic() + _WHOLE_SECONDS[reference.device]
-        variants = [v for v in reference.task.variants if v is not Variant.STRIDED]
+        variants = [
+            variant
+            for variant in offered_variants(reference, workload)
+            if variant is not Variant.STRIDED
+        ]
         for variant in _system_random.sample(variants, len(variants)):
             if len(self._facts) > _WHOLE_VARIANTS or time.monotonic() > deadline:
                 break

@@ -1,32 +1,46 @@
 """Mixtures of two input sets, element by element: new content at a fraction of a draw's cost.
 
 A candidate can remember the rows, tiles or vectors that it has seen, and copy their results when
-they return. Where each element comes from either set at random, none of them returns.
+they return. Where each element comes from either set at random, none of them returns. Integers are
+mixed where they are free; where some mean something together, sets cannot be mixed.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import torch
 
+from kernel_smith.evaluation.judge.inputs.integers import (
+    FEWEST_ELEMENTS,
+    free_integers,
+    vary_between,
+)
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 
 _SHIFTS = 4096
-_FEWEST_ELEMENTS = 24  # of fewer there are too few mixtures
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Mixer:
-    """Mixes sets that have the shapes of the one it was made for."""
+    """Mixes sets of the same shapes, of which some were drawn."""
 
-    def __init__(self, like: InputSet) -> None:
+    def __init__(self, draws: Sequence[InputSet]) -> None:
+        like, free = draws[0].tensors, free_integers(draws)
+        mixable = [_mixable(t, is_free) for t, is_free in zip(like, free, strict=True)]
         # Drawing takes longer than mixing, so masks are drawn once and then shifted.
-        self.masks = [_draw_mask(t) if _mixable(t) else None for t in like.tensors]
+        self.masks = [_draw_mask(t) if mix else None for t, mix in zip(like, mixable, strict=True)]
+        self._vary = vary_between(draws)
+        self._few = [tensor.numel() < FEWEST_ELEMENTS for tensor in like]
 
     @property
-    def changes_something(self) -> bool:
-        return any(mask is not None for mask in self.masks)
+    def changes_all(self) -> bool:
+        """Is there nothing left that a candidate could recognise? Of few elements there are few
+        mixtures, and little to be computed ahead."""
+        changed = [mask is not None for mask in self.masks]
+        rest = zip(changed, self._vary, self._few, strict=True)
+        return any(changed) and all(is_new or few or not varies for is_new, varies, few in rest)
 
     @staticmethod
     def choose_shift(dice: random.Random) -> int:
@@ -88,9 +102,8 @@ def _blend_rows(
     return blended.bitwise_xor_(others).bitwise_and_(masks).bitwise_xor_(others)
 
 
-def _mixable(tensor: torch.Tensor) -> bool:
-    """Integers may be indices or offsets: left alone."""
-    return tensor.is_floating_point() and tensor.numel() >= _FEWEST_ELEMENTS
+def _mixable(tensor: torch.Tensor, is_free: bool) -> bool:
+    return (tensor.is_floating_point() or is_free) and tensor.numel() >= FEWEST_ELEMENTS
 
 
 def _draw_mask(tensor: torch.Tensor) -> torch.Tensor:

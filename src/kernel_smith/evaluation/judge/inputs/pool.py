@@ -35,7 +35,11 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     Result,
     secret_seed,
 )
-from kernel_smith.evaluation.judge.inputs.variants import is_beyond_precision, try_variant
+from kernel_smith.evaluation.judge.inputs.variants import (
+    is_beyond_precision,
+    offered_variants,
+    try_variant,
+)
 from kernel_smith.evaluation.judge.values.accuracy import is_finite, precision_rtol
 from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
@@ -48,6 +52,7 @@ _MAX_TIMING_SETS = 4096
 _ENOUGH_TO_MIX = {"cpu": 4096, "cuda": 64}  # on a GPU to draw takes longer than to mix
 _BLOCK_SETS, _BLOCK_BYTES = 128, 256 << 20  # mixed at once
 _MIXING_TRIALS = 12
+_DRAWS_COMPARED = 4
 _MIXING_SECONDS = 0.25
 
 _system_random = random.SystemRandom()
@@ -126,7 +131,7 @@ class InputPool:
         self.checks = [self.check(self._draw()) for _ in range(seeds)]
         self.answer = self.author.expected.reference
         self.left_out: list[str] = []
-        for variant in reference.task.variants:
+        for variant in offered_variants(reference, workload):
             check = self._try_variant(variant)
             if check is None or is_beyond_precision(reference, workload, check):
                 self.left_out.append(variant.value)
@@ -136,9 +141,8 @@ class InputPool:
         self._pool: list[InputSet] = []
         self._fill_pool(min(_ENOUGH_TO_MIX[self._kind], _MAX_TIMING_SETS))
         self._seen: set[int] = set()
-        self._mixer = Mixer(self.author.inputs)
-        self.mixes = self._mixing_works()
-        if not self.mixes:
+        self._mixer = self._find_mixer()
+        if self._mixer is None:
             self._fill_pool(_MAX_TIMING_SETS)
 
     @property
@@ -149,6 +153,11 @@ class InputPool:
     @property
     def checks_at_once(self) -> int:
         return self.calls_to_check
+
+    @property
+    def mixes(self) -> bool:
+        """Are more sets made from those that were drawn?"""
+        return self._mixer is not None
 
     @property
     def author(self) -> SmallCheck:
@@ -187,11 +196,11 @@ class InputPool:
             yield self._pool[index]
         dice = random.Random(secret_seed())  # to ask the system each time would take milliseconds
         served: set[tuple[int, int, int]] = set()
-        blocks = BlockMixer(self._mixer, self._pool) if self._mixes_in_blocks() else None
+        mixer = self._mixer
+        while mixer is None:
+            yield self._draw()
+        blocks = BlockMixer(mixer, self._pool) if self._mixes_in_blocks() else None
         while True:
-            if not self.mixes:
-                yield self._draw()
-                continue
             fresh = self._new_mixtures(dice, served)
             served.update(fresh)
             if not fresh:
@@ -200,7 +209,7 @@ class InputPool:
                 yield from blocks.mix(fresh)
             else:
                 for left, right, shift in fresh:
-                    yield self._mixer.mix(self._pool[left], self._pool[right], shift)
+                    yield mixer.mix(self._pool[left], self._pool[right], shift)
 
     def _new_mixtures(
         self, dice: random.Random, served: set[tuple[int, int, int]]
@@ -211,13 +220,13 @@ class InputPool:
         drawn = set()
         for _ in range(most):
             left, right = dice.sample(range(len(self._pool)), 2)
-            drawn.add((left, right, self._mixer.choose_shift(dice)))
+            drawn.add((left, right, Mixer.choose_shift(dice)))
         return [mixture for mixture in drawn if mixture not in served]
 
     def _mixes_in_blocks(self) -> bool:
         """Where asking for one mixture at a time would take too long."""
         plain = all(tensor.is_contiguous() for tensor in self.author.inputs.tensors)
-        return self.mixes and plain and self._kind == "cuda"
+        return plain and self._kind == "cuda"
 
     def redraw_one(self) -> bool:
         """Replace one used set by a fresh one; False when none is left to replace."""
@@ -274,25 +283,27 @@ class InputPool:
         while len(pool) < _MIN_TIMING_SETS:
             pool.append(self._draw())
 
-    def _mixing_works(self) -> bool:
-        """Mixed sets must stay in the reference's domain: same shapes, finite results."""
+    def _find_mixer(self) -> Mixer | None:
+        """Mixed sets must stay in the reference's domain: same shapes, finite results. And nothing
+        in them may be the same as in another."""
         first = self._pool[0]
         shapes = [t.shape for t in first.tensors]
         for other in self._pool[1:]:
             if other.template != first.template or [t.shape for t in other.tensors] != shapes:
-                return False
-        if not self._mixer.changes_something:
-            return False
+                return None
+        mixer = Mixer(self._pool[:_DRAWS_COMPARED])
+        if not mixer.changes_all:
+            return None
         deadline = time.monotonic() + _MIXING_SECONDS
         for trial in range(_MIXING_TRIALS):
-            if not self._stays_in_domain(*_system_random.sample(self._pool, 2)):
-                return False
+            if not self._stays_in_domain(mixer, *_system_random.sample(self._pool, 2)):
+                return None
             if trial > 0 and time.monotonic() > deadline:
                 break
-        return True
+        return mixer
 
-    def _stays_in_domain(self, left: InputSet, right: InputSet) -> bool:
-        mixed = self._mixer.mix(left, right, self._mixer.choose_shift(_system_random))
+    def _stays_in_domain(self, mixer: Mixer, left: InputSet, right: InputSet) -> bool:
+        mixed = mixer.mix(left, right, Mixer.choose_shift(_system_random))
         try:
             answers = self.reference.call(self.workload, mixed).tensors
         except Exception:

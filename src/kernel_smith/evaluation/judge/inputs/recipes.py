@@ -16,9 +16,9 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     secret_seed,
-    vary_tensor,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows
+from kernel_smith.evaluation.judge.inputs.varying import vary_tensor
 from kernel_smith.records import Variant, Workload
 
 _BLOCK_BYTES = 64 << 20  # that is changed at once
@@ -42,7 +42,7 @@ class Recipe:
         generator = torch.Generator().manual_seed(self.variant_seed)
         for block in self.blocks:
             if block.label != AUTHOR:
-                _vary_rows(inputs, rows, block, generator)
+                _vary_rows(inputs, rows, block, generator, reference.free_integers(workload))
         label = self.blocks[0].label if len(self.blocks) == 1 else AUTHOR
         return InputSet(inputs.template, inputs.tensors, label)
 
@@ -56,12 +56,17 @@ def medley(rows: Rows, labels: Sequence[str]) -> tuple[Block, ...]:
 
 
 def _vary_rows(
-    inputs: InputSet, rows: Rows | None, block: Block, generator: torch.Generator
+    inputs: InputSet,
+    rows: Rows | None,
+    block: Block,
+    generator: torch.Generator,
+    free_integers: Sequence[bool],
 ) -> None:
     """Change some rows in place, or all of everything, a few at a time."""
     variant = Variant(block.label)
     split = [True] * len(inputs.tensors) if rows is None else rows.split
-    for tensor, chosen in zip(inputs.tensors, split, strict=True):
+    free = free_integers or [False] * len(split)
+    for tensor, chosen, is_free in zip(inputs.tensors, split, free, strict=True):
         if not chosen or not tensor.numel():
             continue
         tensor = tensor if tensor.dim() else tensor.view(1)
@@ -69,4 +74,4 @@ def _vary_rows(
         step = max(1, _BLOCK_BYTES // tensor[0].nbytes)
         for start in range(first, last, step):
             part = tensor[start : min(start + step, last)]
-            part.copy_(vary_tensor(part, variant, generator))
+            part.copy_(vary_tensor(part, variant, generator, free=is_free))

@@ -20,6 +20,7 @@ import numpy
 import torch
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.inputs.parameters import unsettle
 from kernel_smith.evaluation.judge.values.pieces import pieces, same_bits
 from kernel_smith.evaluation.sandbox.memory import trim_freed_memory
 from kernel_smith.evaluation.sandbox.tree import (
@@ -28,11 +29,8 @@ from kernel_smith.evaluation.sandbox.tree import (
     flatten_result,
     unflatten,
 )
-from kernel_smith.records import Task, Variant, Workload
+from kernel_smith.records import Task, Workload
 
-_LARGE, _SMALL = 1e3, 1e-3
-_SPIKES, _SPIKE = 8, 1e3
-_TIE_LEVELS = 4
 _LARGE_ORACLE = 256 << 20  # bytes of parameters: built again when it is needed
 
 
@@ -89,10 +87,12 @@ class Reference:
         self._parameter_seed = secret_seed()
         self._init_arguments: dict[str, list[Any]] = {}
         self._models: dict[str, torch.nn.Module] = {}
+        self._unsettled: dict[str, list[str]] = {}  # parameters that are not the constructor's
         self._oracles: dict[str, torch.nn.Module] = {}
         self._pure: set[str] = set()  # workloads on which it leaves its inputs alone
         self._without_oracle: set[str] = set()
         self._variations: dict[str, Variation] = {}
+        self._free_integers: dict[str, list[bool]] = {}
 
     @property
     def parameter_seed(self) -> int:
@@ -117,8 +117,28 @@ class Reference:
     def model(self, workload: Workload) -> torch.nn.Module:
         """The reference module for a workload, with parameters from the secret seed."""
         if workload.name not in self._models:
-            self._models[workload.name] = self._build(workload)
+            model = self._build(workload)
+            if self.device != "meta":  # nothing is known there of what they are
+                self._unsettled[workload.name] = unsettle(model, self._parameter_seed)
+            self._models[workload.name] = model
         return self._models[workload.name]
+
+    def settle(self, workload: Workload) -> bool:
+        """Go back to the parameters of the constructor; were there others?"""
+        if not self._unsettled.pop(workload.name, []):
+            return False
+        self._models[workload.name] = self._build(workload)
+        self._oracles.pop(workload.name, None)
+        return True
+
+    def statistics(self, workload: Workload) -> dict[str, torch.Tensor]:
+        """Buffers among those that have other values than the constructor gives them."""
+        buffers = dict(self.model(workload).named_buffers())
+        return {name: buffers[name] for name in self.unsettled(workload) if name in buffers}
+
+    def unsettled(self, workload: Workload) -> list[str]:
+        """Parameters and buffers that have other values than the constructor gives them."""
+        return self._unsettled.get(workload.name, [])
 
     def _build(self, workload: Workload) -> torch.nn.Module:
         arguments = self.init_arguments(workload)
@@ -203,6 +223,14 @@ class Reference:
         """Hold errors against the size of outputs, as usual."""
         self._variations.pop(workload.name, None)
 
+    def free_integers(self, workload: Workload) -> list[bool]:
+        """Per input tensor, whether it holds integers that mean nothing together."""
+        return self._free_integers.get(workload.name, [])
+
+    def note_free_integers(self, workload: Workload, free: list[bool]) -> None:
+        """Let these be varied and mixed."""
+        self._free_integers[workload.name] = free
+
     def oracle(self, workload: Workload, inputs: InputSet) -> Result:
         """The same computation in double precision."""
         self._pause()
@@ -243,10 +271,14 @@ class Reference:
         return _call(model, changed)
 
 
-def _holders(tensors: list[torch.Tensor]) -> list[tuple[int, int]]:
-    """How many refer to each tensor, and to the memory behind it."""
+def _holders(tensors: list[torch.Tensor]) -> list[tuple[int, int, bool]]:
+    """How many refer to each tensor, and to the memory behind it; and is that torch's own?"""
     count = torch._C._storage_Use_Count
-    return [(sys.getrefcount(t), count(t.untyped_storage()._cdata)) for t in tensors]
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return [
+        (sys.getrefcount(tensor), count(storage._cdata), storage.resizable())
+        for tensor, storage in zip(tensors, storages, strict=True)
+    ]
 
 
 _HELD_BY_US_ALONE = _holders([torch.empty(1)])[0]
@@ -301,48 +333,6 @@ def _with_mantissa(
     mantissa, exponent = torch.frexp(tensor)
     steps = float(1 << (bits + 1))
     return torch.ldexp(whole(mantissa * steps) / steps, exponent)
-
-
-def vary(inputs: InputSet, variant: Variant, seed: int) -> InputSet:
-    """A variant of the author's inputs; only floating point tensors change."""
-    generator = torch.Generator().manual_seed(seed)
-    tensors = [vary_tensor(t, variant, generator) for t in inputs.tensors]
-    return InputSet(inputs.template, tensors, variant.value)
-
-
-def vary_tensor(tensor: torch.Tensor, variant: Variant, generator: torch.Generator) -> torch.Tensor:
-    if variant is Variant.STRIDED:
-        return _strided(tensor)
-    if not tensor.is_floating_point() or tensor.numel() == 0:
-        return tensor
-    if variant is Variant.LARGE:
-        return tensor * _LARGE
-    if variant is Variant.SMALL:
-        return tensor * _SMALL
-    if variant is Variant.SORTED:
-        return _sorted(tensor) if tensor.dim() else tensor
-    if variant is Variant.TIES:
-        scale = tensor.abs().amax().clamp_min(torch.finfo(tensor.dtype).tiny) / _TIE_LEVELS
-        return (tensor / scale).round() * scale
-    positions = torch.randint(tensor.numel(), (_SPIKES,), generator=generator)
-    spikes = tensor.new_ones(tensor.numel()).index_fill_(0, positions.to(tensor.device), _SPIKE)
-    return tensor * spikes.view(tensor.shape)
-
-
-def _sorted(tensor: torch.Tensor) -> torch.Tensor:
-    """Along the last dimension. On the CPU numpy takes a tenth of the time."""
-    if tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64):
-        return torch.from_numpy(numpy.sort(tensor.numpy(), axis=-1))
-    return tensor.sort(dim=-1).values
-
-
-def _strided(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values, every second element of a wider last dimension."""
-    if tensor.dim() == 0:
-        return tensor
-    wide = tensor.new_zeros((*tensor.shape[:-1], tensor.shape[-1] * 2))
-    wide[..., ::2] = tensor
-    return wide[..., ::2]
 
 
 def seed_everything(seed: int) -> None:

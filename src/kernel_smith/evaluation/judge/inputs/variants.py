@@ -10,16 +10,25 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     secret_seed,
-    vary,
 )
+from kernel_smith.evaluation.judge.inputs.varying import vary
 from kernel_smith.evaluation.judge.values.accuracy import (
     MOST_BY_ROUNDING,
     is_finite,
     precision_rtol,
 )
+from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.records import Variant, Workload
 
 _MAX_REFERENCE_ERROR = 1e-2
+
+
+def offered_variants(reference: Reference, workload: Workload) -> list[Variant]:
+    """The variants that its task names and that change something."""
+    chosen = list(reference.task.variants)
+    if Variant.EQUAL in chosen and not any(reference.free_integers(workload)):
+        chosen.remove(Variant.EQUAL)
+    return chosen
 
 
 def try_variant(
@@ -28,18 +37,19 @@ def try_variant(
     """Draw a set of this kind. It only counts where the reference itself is finite and accurate."""
     inputs = reference.draw(workload, secret_seed())
     try:
-        varied = vary(inputs, variant, secret_seed())
+        varied = vary(inputs, variant, secret_seed(), reference.free_integers(workload))
         check = SmallCheck(reference, workload, varied, extra_rtol)
     except torch.OutOfMemoryError:
         raise
     except Exception:
         # The author's own way to say that these inputs are outside the domain.
         return None
-    answers = check.expected.reference.tensors
-    finite = all(is_finite(t) for t in answers if t.is_floating_point())
-    coarse = any(t.is_floating_point() and t.dtype.itemsize < 4 for t in answers)
+    answers = [t for t in check.expected.reference.tensors if t.is_floating_point()]
+    coarse = any(t.dtype.itemsize < 4 for t in answers)
     limit = _MAX_REFERENCE_ERROR * (8 if coarse else 1)
-    return check if finite and check.facts.reference_error <= limit else None
+    if check.facts.reference_error > limit:
+        return None
+    return check if all(is_finite(t) and not _vanishes(t) for t in answers) else None
 
 
 def is_in_domain(
@@ -57,15 +67,24 @@ def is_in_domain(
         raise
     except Exception:
         return False
-    if not all(is_finite(t) for t in answers if t.is_floating_point()):
+    floating = [t for t in answers if t.is_floating_point()]
+    if not all(is_finite(t) and not _vanishes(t) for t in floating):
         return False
-    del answers
+    del answers, floating
     return not _loses_result(reference, workload, varied, rtols)
 
 
 def is_beyond_precision(reference: Reference, workload: Workload, check: SmallCheck) -> bool:
     """Does the precision that the task allows lose the result? A tanh of large values does."""
     return _loses_result(reference, workload, check.inputs, check.facts.rtols)
+
+
+def _vanishes(answer: torch.Tensor) -> bool:
+    """Has it become nothing, as behind a ReLU? To be off by anything would be too much then."""
+    if not answer.numel():
+        return False
+    largest = max(float(piece.float().abs().amax()) for _, (piece,) in pieces(answer))
+    return largest < torch.finfo(torch.float32).tiny
 
 
 def _loses_result(

@@ -86,6 +86,7 @@ class Participant:
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
         self.redrawn = 0
+        self.lacking: list[str] = []  # parameters of the reference, by name
         self.ended = False
         self.sampler: Sampler | None = None
         self.not_sampled: str | None = None
@@ -141,7 +142,8 @@ class Participant:
         self._workload = workload
         layout, out_layout = Layout(), Layout()
         parameters = dict(reference.model(workload).named_parameters())
-        self._parameters = {name: p.detach() for name, p in parameters.items()}
+        statistics = reference.statistics(workload)
+        self._parameters = {name: p.detach() for name, p in (parameters | statistics).items()}
         self._parameter_slots = {
             name: layout.place(p.shape, contiguous_stride(p.shape), p.dtype)
             for name, p in self._parameters.items()
@@ -169,10 +171,13 @@ class Participant:
             key=workload.name,
             seed=reference.parameter_seed,
             arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
-            parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
+            parameters={name: self._parameter_slots[name].to_json() for name in parameters},
+            statistics={name: self._parameter_slots[name].to_json() for name in statistics},
+            unlike_new=reference.unsettled(workload),
             kept=kept_results,
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
+        self.lacking = [str(name) for name in constructed.get("lacking", [])]
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Let the process look up its arguments, and only then write the inputs in place."""

@@ -1,0 +1,37 @@
+"""Leaves an adapter out whose second matrix is zero when it is new, as all adapters' are."""
+
+TASK = "adapted_linear.py"
+EXPECT = {"screened": None, "unscreened": "wrong-values"}
+
+import torch
+
+from kernel_smith.inline import cpp
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+extern "C" void linear(const float* x, const float* w, const float* b, float* y, int64_t rows,
+                       int64_t n) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t o = 0; o < n; ++o) {
+            float sum = b[o];
+            for (int64_t i = 0; i < n; ++i) sum += x[r * n + i] * w[o * n + i];
+            y[r * n + o] = sum;
+        }
+}
+"""
+
+kernels = cpp(SOURCE)
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, features=48):
+        super().__init__()
+        self.base = torch.nn.Linear(features, features)
+        self.norm = torch.nn.LayerNorm(features)
+        self.scale = torch.nn.Parameter(torch.full((features,), 1e-6))
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.linear(x, self.base.weight, self.base.bias, y, x.shape[0], x.shape[1])
+        return self.norm(y) + self.scale * torch.tanh(x)
