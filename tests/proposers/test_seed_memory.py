@@ -55,13 +55,16 @@ for row in open("/proc/self/status"):
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
+TASK = {{"workloads": {workloads}}}
+
+
 class Model(torch.nn.Module):
     def forward(self, x):
         return torch.relu(x)
 
 
-def get_inputs():
-    return [torch.zeros({elements})]
+def get_inputs(elements):
+    return [torch.zeros(elements)]
 """
 
 KILLED = """
@@ -183,10 +186,9 @@ STEPS = {
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_full_device_is_an_error_that_users_can_mend(
-    write_task: Callable[..., Task], monkeypatch: Patch, step: str
+    compiler: None, write_task: Callable[..., Task], monkeypatch: Patch, step: str
 ) -> None:
     task = write_task(ADDED)
-    build(task, "wide")  # the name of every step is that of a module that is loaded
     error = GPU_FULL if step != "loading" else HOST_FULL
     monkeypatch.setattr(STEPS[step], failing(error, 2, list))
     with pytest.raises(MissingPrerequisite, match="has not enough memory for") as caught:
@@ -198,7 +200,9 @@ def test_a_full_device_is_an_error_that_users_can_mend(
         assert "its result 0.00256 MB" in caught.value.what
 
 
-def test_a_reference_that_finds_no_room_is_not_to_blame(write_task: Callable[..., Task]) -> None:
+def test_a_reference_that_finds_no_room_is_not_to_blame(
+    compiler: None, write_task: Callable[..., Task]
+) -> None:
     raising = "if not torch.compiler.is_exporting():\n            raise torch.OutOfMemoryError()"
     task = write_task(ADDED.replace("return torch.relu", f"{raising}\n        return torch.relu"))
     with pytest.raises(MissingPrerequisite, match="the GPU has not enough memory") as caught:
@@ -208,17 +212,16 @@ def test_a_reference_that_finds_no_room_is_not_to_blame(write_task: Callable[...
 
 @pytest.mark.parametrize("step", ["exporting", "compiling", "running the seed", "comparing"])
 def test_a_device_that_is_full_for_a_moment_does_no_harm(
-    write_task: Callable[..., Task], monkeypatch: Patch, step: str
+    compiler: None, write_task: Callable[..., Task], monkeypatch: Patch, step: str
 ) -> None:
     task = write_task(ADDED)
-    build(task, "wide")
     works = pkgutil.resolve_name(STEPS[step])
     monkeypatch.setattr(STEPS[step], failing(GPU_FULL, 1, works))
     assert build(task, "wide").compared == {"wide": 1.0}
 
 
 def test_without_room_for_two_results_a_sample_is_compared(
-    write_task: Callable[..., Task], monkeypatch: Patch
+    compiler: None, write_task: Callable[..., Task], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(comparison, "_SAMPLE_BLOCK_ELEMENTS", 8)
     monkeypatch.setattr(comparison, "_SAMPLE_BLOCKS", 8)
@@ -237,7 +240,7 @@ def test_without_room_for_two_results_a_sample_is_compared(
 
 
 def test_a_workload_is_gone_before_the_next_is_drawn(
-    write_task: Callable[..., Task], monkeypatch: Patch
+    compiler: None, write_task: Callable[..., Task], monkeypatch: Patch
 ) -> None:
     drawn: list[weakref.ref[torch.Tensor]] = []
     make_inputs = TaskModule.make_inputs
@@ -257,15 +260,19 @@ def test_a_workload_is_gone_before_the_next_is_drawn(
     assert all(each() is None for each in drawn)
 
 
-def limited(megabytes: int) -> str:
-    """A task whose input and result take 268 MB each, and the limit of its process."""
-    return LIMITED.replace("{extra}", str(megabytes * 1_000_000)).replace("{elements}", "1 << 26")
+# The input of the big one takes 268 MB, and so does its result.
+SMALL, BIG = {"small": {"elements": 1 << 10}}, {"big": {"elements": 1 << 26}}
+
+
+def limited(megabytes: int, workloads: dict[str, dict[str, int]]) -> str:
+    """A task, and the limit of its process."""
+    return LIMITED.format(extra=megabytes * 1_000_000, workloads=workloads)
 
 
 def test_a_machine_without_enough_memory_is_named(write_task: Callable[..., Task]) -> None:
     """In the seed's own process, under a limit that the task sets."""
     with pytest.raises(MissingPrerequisite, match="this machine has not enough memory") as caught:
-        make_seed(write_task(limited(400)), "cpu")
+        make_seed(write_task(limited(400, BIG)), "cpu")
     assert "its inputs take 0.3 GB, its result 0.3 GB" in caught.value.what
     assert "(RAM) were free for it" in caught.value.what
 
@@ -274,8 +281,9 @@ def test_a_machine_without_enough_memory_is_named(write_task: Callable[..., Task
 def test_a_machine_without_memory_for_two_results_makes_the_seed(
     write_task: Callable[..., Task],
 ) -> None:
-    assert make_seed(write_task(limited(1200)), "cpu").compared == {"default": 1.0}
-    assert make_seed(write_task(limited(730)), "cpu").compared == {"default": 0.25}
+    """Under one limit, that of the big workload is too much and that of the small one is not."""
+    seed = make_seed(write_task(limited(730, SMALL | BIG)), "cpu")
+    assert seed.compared == {"small": 1.0, "big": 0.25}
 
 
 def test_a_process_that_is_killed_is_not_called_a_defect(write_task: Callable[..., Task]) -> None:

@@ -94,7 +94,7 @@ def test_a_seed_with_parameters_and_nested_results_convinces_the_judge(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["row_max_index", "max_pool2d"])
 def test_a_seed_of_the_suite_convinces_the_judge(
-    name: str, engine: LocalEngine, quick: Options
+    name: str, compiler: None, engine: LocalEngine, quick: Options
 ) -> None:
     """On its last workload: in bfloat16, or of odd sizes. The test above has several."""
     task = find_task(name)
@@ -119,7 +119,7 @@ def test_a_triton_seed_convinces_the_judge(engine: LocalEngine, quick: Options) 
     assert evaluation.ok, evaluation.message
 
 
-def test_one_workload_can_be_chosen(write_task) -> None:
+def test_one_workload_can_be_chosen(compiler: None, write_task) -> None:
     seed = build(write_task(NORM), "tall")
     assert seed.workloads == ("tall",)
     assert "run_tall" in seed.source and "run_wide" not in seed.source
@@ -139,19 +139,19 @@ def test_one_workload_can_be_chosen(write_task) -> None:
     ],
 )
 def test_what_cannot_be_a_seed_is_refused_with_the_reason(
-    write_task, result: str, reason: str
+    compiler: None, write_task, result: str, reason: str
 ) -> None:
     task = write_task(REFUSED.replace("{result}", result))
     with pytest.raises(BadInput, match=reason):
         build(task)
 
 
-def test_dropout_that_drops_nothing_is_not_random(write_task) -> None:
+def test_dropout_that_drops_nothing_is_not_random(compiler: None, write_task) -> None:
     task = write_task(REFUSED.replace("{result}", "torch.dropout(x * 2, 0.5, False) + 1"))
     assert build(task).kernels == 1
 
 
-def test_a_task_that_fails_is_refused_with_its_line(write_task) -> None:
+def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task) -> None:
     task = write_task(REFUSED.replace("{result}", "x") + "\nraise RuntimeError('broken')\n")
     with pytest.raises(BadInput, match="broken"):
         build(task)

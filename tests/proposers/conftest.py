@@ -1,0 +1,22 @@
+"""What tests of seeds share."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[None]:
+    """torch's compiler, loaded in this process.
+
+    Seeds search for garbage again and again, which takes long if they have to look at all of it.
+    """
+    importlib.import_module("kernel_smith.proposers.seed.inside.build")
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
