@@ -96,7 +96,7 @@ def test_a_node_that_joins_is_used_and_when_it_dies_no_job_is_lost(
         assert engine.capacity() == 2
         second = cluster.add("moody")
         until(lambda: engine.capacity() == 4)
-        candidates = [numbered(number) for number in range(24)]
+        candidates = [numbered(number) for number in range(12)]
         futures = [engine.submit(small_task, candidate) for candidate in candidates]
         until(lambda: engine.health()["busy"] == 4 and any(f.done() for f in futures))
         cluster.kill(first)
@@ -105,7 +105,7 @@ def test_a_node_that_joins_is_used_and_when_it_dies_no_job_is_lost(
         assert engine.health()["sent_again"] >= 1
         until(lambda: engine.capacity() == 2)
 
-        begun = [engine.submit(small_task, numbered(number)) for number in (24, 25)]
+        begun = [engine.submit(small_task, numbered(number)) for number in (12, 13)]
         until(lambda: all(future.running() for future in begun))
         cluster.kill(second)
         engine.close()  # does not wait for a device that will not come
