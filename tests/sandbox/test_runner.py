@@ -283,6 +283,17 @@ def test_results_are_described_as_they_are(
     assert last["tensors"][0][field] == value
 
 
+def test_plain_numbers_are_no_memory_that_is_used_again(judge: Judge) -> None:
+    judge.start(body("return [float(x.sum()), int(x[0]), x * 2, bool(x[0] > 1)]"))
+    for _ in range(3):
+        judge.bind(*floats(*range(9)))
+        judge.go(9)
+        answer = judge.ask("collect", slots=[])
+        assert answer["first"]["tree"] == ["list", "float", "int", "tensor", "bool"]
+        assert not any(tensor["reused"] for tensor in answer["first"]["tensors"])
+        assert answer["odd"] == []
+
+
 def test_the_first_result_that_differs_from_the_first_is_reported(judge: Judge) -> None:
     judge.start(body("return x * 2 if x[0] < 2 else (x, x)"))
     judge.bind(*floats(0, 1, 2, 3))

@@ -279,8 +279,11 @@ class Runner:
         seen = {tensor.data_ptr() for kept in self._kept for tensor in kept}
         first: dict[str, Any] | None = None
         odd: list[Any] = []
+        # A plain number has a tensor only here: were it let go of, its address would come back.
+        held: list[list[torch.Tensor]] = []
         for index, result in enumerate(self._results):
             tensors: list[torch.Tensor] = []
+            held.append(tensors)
             tree = flatten_result(result, tensors)
             described = {"tree": tree, "tensors": [self._describe(t, seen) for t in tensors]}
             if first is None:
