@@ -99,6 +99,17 @@ def test_the_references_strides_and_contiguous_ones_are_both_right() -> None:
     assert rejection(transposed, contiguous).reason is Reason.OUTPUT_STRIDES
 
 
+def test_what_strides_are_expected_is_said_once() -> None:
+    contiguous, transposed, expanded = (
+        {"tree": "tensor", "tensors": [TENSOR | {"stride": stride}]}
+        for stride in ([3, 1], [1, 2], [0, 0])
+    )
+    message = rejection(expanded, contiguous).message
+    assert message == "output 0: got strides [0, 0], expected [3, 1] (contiguous)"
+    message = rejection(expanded, transposed).message
+    assert message.endswith("expected [1, 2] (the reference's) or [3, 1] (contiguous)")
+
+
 @pytest.mark.parametrize(
     ("shape", "mine", "theirs"),
     [([1, 3], [99, 1], [3, 1]), ([3, 1], [1, 77], [1, 1]), ([0, 3], [5, 9], [3, 1])],

@@ -36,9 +36,11 @@ def _check_tensor(name: str, got: dict[str, Any], want: dict[str, Any]) -> None:
             raise Rejected(reason, f"{name}: got {got[field]}, expected {want[field]}")
     contiguous = list(contiguous_stride(want["shape"]))
     if not _equivalent_strides(got, want["stride"]) and not _equivalent_strides(got, contiguous):
+        expected = f"{contiguous} (contiguous)"
+        if not _equivalent_strides(want, contiguous):
+            expected = f"{want['stride']} (the reference's) or {expected}"
         raise Rejected(
-            Reason.OUTPUT_STRIDES,
-            f"{name}: got strides {got['stride']}, expected {want['stride']} or {contiguous}",
+            Reason.OUTPUT_STRIDES, f"{name}: got strides {got['stride']}, expected {expected}"
         )
     if got["aliases"] and not want["aliases"]:
         raise Rejected(Reason.OUTPUT_ALIASES_INPUT, f"{name} lies in an input's memory")
