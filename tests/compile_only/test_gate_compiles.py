@@ -147,3 +147,33 @@ def test_configurations_that_do_not_fit_are_told_and_passed_over(report: Compile
     launched = [k for k in tuned if k.launches]
     assert launched and all(k.fits and k.constants["BM"] == 32 for k in launched)
     assert any(k.fits and not k.launches for k in tuned), "configurations that were only tried"
+
+
+STREAMS = """
+@triton.jit
+def copy_kernel(x, y, B: tl.constexpr):
+    c = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    tl.store(y + c, tl.load(x + c))
+
+
+def launch(x, weight):
+    side, current = torch.cuda.Stream(), torch.cuda.current_stream()
+    done = torch.cuda.Event(enable_timing=True)
+    left, right = torch.empty_like(x), torch.empty_like(x)
+    side.wait_stream(current)
+    with torch.cuda.stream(side):
+        copy_kernel[(x.numel() // 64,)](x, left, B=64)
+        done.record(side)
+    x.record_stream(side)
+    copy_kernel[(x.numel() // 64,)](x, right, B=64)
+    current.wait_event(done)
+    torch.cuda.default_stream().wait_stream(side)
+    return left, right, side.query()
+"""
+
+
+def test_side_streams_and_events_need_no_gpu(compile_source: Compile) -> None:
+    report = compile_source(STREAMS)
+    assert report.ok, f"{report.message}\n{report.log}"
+    (kernel,) = report.kernels
+    assert kernel.launches == 4  # two for each workload

@@ -23,6 +23,29 @@ _ANSWERS: dict[Any, Any] = {
 }
 
 
+class _Sequel:
+    """A stream, or an event on one. Launches are left out, so everything has always happened."""
+
+    cuda_stream = cuda_event = 0
+    device = _DEVICE
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def wait_stream(self, stream: Any) -> None: ...
+    def wait_event(self, event: Any) -> None: ...
+    def wait(self, stream: Any = None) -> None: ...
+    def record(self, stream: Any = None) -> None: ...
+    def synchronize(self) -> None: ...
+
+    def record_event(self, event: Any = None) -> Any:
+        return event or _Sequel()
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, end: Any) -> float:
+        return 0.0
+
+
 class PretendDevice(TorchFunctionMode):
     """Within it, every tensor is on the GPU, as far as the program can see."""
 
@@ -67,7 +90,7 @@ def dress_up(target: dict[str, Any]) -> None:
         total_memory=80 << 30,
         **registers,
     )
-    stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None)
+    stream = _Sequel()
     answers = {
         "is_available": True,
         "device_count": 1,
@@ -76,11 +99,17 @@ def dress_up(target: dict[str, Any]) -> None:
         "get_device_capability": capability,
         "get_device_properties": properties,
         "current_stream": stream,
+        "default_stream": stream,
+        "set_stream": None,
         "synchronize": None,
         "set_device": None,
         "empty_cache": None,
     }
     for function, answer in answers.items():
         setattr(torch.cuda, function, lambda *args, answer=answer, **kwargs: answer)
-    for guard in ("device", "device_of"):
+    for kind in ("Stream", "ExternalStream", "Event"):
+        setattr(torch.cuda, kind, _Sequel)
+    # It takes real streams alone, and looks at them before any mode is asked.
+    torch.Tensor.record_stream = lambda self, s: None  # type: ignore[method-assign]
+    for guard in ("device", "device_of", "stream"):
         setattr(torch.cuda, guard, lambda *args: contextlib.nullcontext())
