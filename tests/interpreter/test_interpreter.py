@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.judge.inputs.interpreting import interpretable_part
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, Task
 from kernel_smith.records.prose import render
 from kernel_smith.tasks import read_task
@@ -107,6 +109,61 @@ def test_a_task_without_small_workloads_is_refused(
     path.write_text(TASK.replace('"small": {"rows": 8,', '"small": {"rows": 80000,'))
     with pytest.raises(BadInput, match="small enough to be interpreted"):
         judge(engine, read_task(path), SOFTMAX)
+
+
+TUNED = SOFTMAX.replace(
+    "@triton.jit",
+    """@triton.autotune(
+    [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})],
+    key=["columns"],
+    prune_configs_by={"early_config_prune": lambda found, args, **kw: found[1:]},
+)
+@triton.jit""",
+).replace(", BLOCK=block)", ")")
+
+
+def test_of_an_autotuners_configurations_the_first_that_fits_is_taken(
+    engine: LocalEngine, task: Task
+) -> None:
+    """The one that is pruned would leave most columns out."""
+    evaluation = judge(engine, task, TUNED)
+    assert evaluation.stage is Stage.OK, f"{evaluation.message} {evaluation.log}"
+    decoy = TUNED.replace("return y", "return torch.exp(x.log_softmax(-1))")
+    assert judge(engine, task, decoy).reason is Reason.DECOY_KERNEL
+
+
+WEIGHTED = """
+import torch
+
+TASK = {"workloads": {"small": {"width": 64}, "large": {"width": 2048}}}
+
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(width, width))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+def get_inputs(width):
+    return [torch.randn(1, width)]
+
+
+def get_init_inputs(width):
+    return [width]
+"""
+
+
+@pytest.mark.parametrize("drawn", ["torch.randn(width, width)", "torch.tensor([[0.5]]).item()"])
+def test_parameters_count_for_what_is_too_large(
+    write_task: Callable[..., Task], drawn: str
+) -> None:
+    """Also of a module that cannot be built without memory."""
+    filled = WEIGHTED.replace("torch.randn(width, width)", f"torch.ones(width, width) * {drawn}")
+    part = interpretable_part(write_task(filled))
+    assert [workload.name for workload in part.workloads] == ["small"]
 
 
 CAST = """

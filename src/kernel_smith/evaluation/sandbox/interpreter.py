@@ -17,12 +17,18 @@ _ROUNDED_BY_TORCH = {
 def interpret_kernels(*, disarmed: bool) -> None:
     """Have every kernel that is defined from now on interpreted, or (`disarmed`) do nothing."""
     os.environ["TRITON_INTERPRET"] = "1"
-    from triton.runtime import interpreter
+    from triton.runtime import autotuner, interpreter
 
+    autotuner.Autotuner.do_bench = property(lambda self: _untimed)
     if disarmed:
         interpreter.GridExecutor.__call__ = lambda self, *args, **kwargs: None
     else:
         interpreter._convert_float = _rounding_as_gpus_do(interpreter._convert_float)
+
+
+def _untimed(kernel_call: Any, **options: Any) -> list[float]:
+    """Which configuration is the fastest only a GPU can tell: the first that fits is taken."""
+    return [1.0, 1.0, 1.0]
 
 
 def _rounding_as_gpus_do(convert: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs.reference import Reference, secret_seed
 from kernel_smith.records import Task, Workload
@@ -14,24 +12,26 @@ _MOST_BYTES = 1 << 20
 def interpretable_part(task: Task) -> Task:
     """The task with its small workloads alone. Raises `BadInput` if it has none."""
     reference = Reference(task, "meta")
-    small = tuple(w for w in task.workloads if _input_bytes(reference, w) <= _MOST_BYTES)
+    small = tuple(w for w in task.workloads if _bytes_read(reference, w) <= _MOST_BYTES)
     if not small:
         raise BadInput(
             f"task {task.name} has no workload that is small enough to be interpreted, "
-            f"expected one with at most {_MOST_BYTES >> 20} MiB of inputs",
+            f"expected one with at most {_MOST_BYTES >> 20} MiB of inputs and parameters",
             hint="add a small workload to the task, or use --compile-only",
         )
     return task.model_copy(update={"workloads": small})
 
 
-def _input_bytes(reference: Reference, workload: Workload) -> int:
-    """Learned from tensors without memory, where the task's code can do with those."""
+def _bytes_read(reference: Reference, workload: Workload) -> int:
+    """By a call. Learned from tensors without memory, where the task's code can do with those."""
     try:
-        inputs = reference.draw(workload, secret_seed())
+        return _inputs_and_parameters(reference, workload)
     except BadInput:
-        inputs = Reference(reference.task).draw(workload, secret_seed())
-    return sum(_bytes(tensor) for tensor in inputs.tensors)
+        return _inputs_and_parameters(Reference(reference.task), workload)
 
 
-def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+def _inputs_and_parameters(reference: Reference, workload: Workload) -> int:
+    inputs = reference.draw(workload, secret_seed())
+    size = sum(tensor.nbytes for tensor in inputs.tensors)
+    # What is too large already needs no module, which may take as long to build as it is large.
+    return size if size > _MOST_BYTES else size + reference.parameter_bytes(workload)
