@@ -57,6 +57,14 @@ def processes(tmp_path: Path) -> Iterator[ProcessPool]:
     processes.close()
 
 
+def test_to_ask_the_reference_uses_no_secret_set_up(
+    small_task: Task, processes: ProcessPool
+) -> None:
+    bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=2)
+    assert not any(check.used for check in bench.prepare(small_task.workloads[0]).pool.checks)
+    bench.close()
+
+
 @pytest.fixture
 def started(processes: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Every process that was asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
+from typing import cast
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ import torch
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs import pool as stock_module
 from kernel_smith.evaluation.judge.inputs.budget import Budget
+from kernel_smith.evaluation.judge.inputs.checks import SmallCheck
 from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.mixing import Mixer
 from kernel_smith.evaluation.judge.inputs.pool import InputPool, make_pool
@@ -238,10 +240,29 @@ def test_transposed_inputs_get_all_variants(make_stock: MakeStock) -> None:
 
 def test_handing_out_shuffles_and_marks_as_used(make_stock: MakeStock) -> None:
     stock = make_stock(source("[torch.randn(4)]"), seeds=8)
-    orders = {tuple(id(check) for check in stock.hand_out_checks()) for _ in range(5)}
+    orders = set()
+    for _ in range(5):
+        handed_out = stock.hand_out_checks()
+        assert {id(check) for check in handed_out} == {id(check) for check in stock.checks}
+        orders.add(tuple(stock.checks.index(cast(SmallCheck, check)) for check in handed_out))
     assert len(orders) > 1
-    assert all(set(order) == {id(check) for check in stock.checks} for order in orders)
     assert all(check.used for check in stock.checks)
+
+
+def test_no_set_serves_two_candidates_however_soon_the_next_one_comes(
+    make_stock: MakeStock,
+) -> None:
+    stock = make_stock(source("[torch.randn(4, 4)]"))
+
+    def show_one_candidate() -> set[bytes]:
+        shown = [check.draw() for check in stock.hand_out_checks()]
+        shown += [check.draw() for check in stock.hand_out_hidden_checks()]
+        shown += islice(stock.timing_sets(), 6)
+        return {content(inputs) for inputs in shown}
+
+    first, second = show_one_candidate(), show_one_candidate()
+    assert len(first) == len(second)
+    assert not first & second
 
 
 def test_idle_time_replaces_everything_that_was_used(make_stock: MakeStock) -> None:

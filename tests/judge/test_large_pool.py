@@ -317,6 +317,13 @@ def test_replaced_recipes_keep_their_kinds_and_get_right_answers(make: MakePool)
         assert check.compare(right(pool, inputs), inputs).reason is None
 
 
+def test_no_recipe_serves_two_candidates_however_soon_the_next_one_comes(make: MakePool) -> None:
+    pool = make(source(settings='{"variants": ["strided", "large", "ties"]}'))
+    first, second = ({content(inputs) for _, inputs in all_checks(pool)} for _ in range(2))
+    assert len(first) == len(second)
+    assert not first & second
+
+
 def test_layouts_do_not_become_more_when_recipes_are_replaced(make: MakePool) -> None:
     pool = make(source(settings='{"variants": ["strided"]}'))
     count = len(pool.layouts)

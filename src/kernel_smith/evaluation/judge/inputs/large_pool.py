@@ -79,11 +79,11 @@ class LargePool:
         self._comparer = Comparer(
             reference, workload, self.extra_rtol, self._facts, self.rows, rows_at_once
         )
-        self._checks: list[Check] = [self._check([AUTHOR]), *self._other_checks()]
+        self.checks: list[Check] = [self._check([AUTHOR]), *self._other_checks()]
 
     @property
     def author(self) -> Check:
-        return self._checks[0]
+        return self.checks[0]
 
     def _learn_by_rows(self, rows: Rows, most: int) -> None:
         """Ask the oracle about a few rows of each kind."""
@@ -158,7 +158,7 @@ class LargePool:
     @property
     def calls_to_check(self) -> int:
         """All check sets, and one of them a second time."""
-        return len(self._checks) + 1
+        return len(self.checks) + 1
 
     @property
     def note(self) -> str:
@@ -179,10 +179,11 @@ class LargePool:
         return self._facts[AUTHOR]
 
     def hand_out_checks(self) -> list[Check]:
-        """All check sets in random order, so that position says nothing."""
-        for check in self._checks:
+        """All check sets in random order, so that position says nothing. None was used before."""
+        self.redraw_one()
+        for check in self.checks:
             check.used = True
-        return _system_random.sample(self._checks, len(self._checks))
+        return _system_random.sample(self.checks, len(self.checks))
 
     def hand_out_hidden_checks(self) -> list[Check]:
         """Variants for the midst of timing."""
@@ -210,8 +211,8 @@ class LargePool:
         return LargeCheck(self._comparer, lambda: inputs, blocks, inputs.label)
 
     def redraw_one(self) -> bool:
-        """Replace one used recipe by a fresh one; False when none is left to replace."""
-        if not any(check.used for check in self._checks):
+        """Replace used recipes by fresh ones; False when none is left to replace."""
+        if not any(check.used for check in self.checks):
             return False
-        self._checks = [self._check([AUTHOR]), *self._other_checks()]
+        self.checks = [self._check([AUTHOR]), *self._other_checks()]
         return True

@@ -4,11 +4,11 @@ Per workload the judge keeps two kinds. *Check sets* come with the right answer:
 distribution under several seeds, and its variants. *Timing sets* are inputs alone: the reference
 process answers them in the same round as the candidate.
 
-Every candidate runs in a process of its own that keeps nothing, so a set may serve several
-candidates, but none sees the same one twice: timing hands them out without replacement, and when
-they run out it mixes the elements of two of them, as long as there are mixtures left. Whenever the
-judge has nothing else to do it redraws what was used, so that feedback about one candidate says
-nothing about the inputs of the next.
+A candidate sees no set twice: timing hands them out without replacement, and when they run out it
+mixes the elements of two of them, as long as there are mixtures left. And none serves another
+candidate: what a program learns of its inputs, it can tell whoever writes the next one, if only in
+the text of an exception. So what was used is redrawn, ahead of time whenever the judge has nothing
+else to do, and at the latest when the next candidate is checked.
 
 Sets of a workload too large for that are drawn when they are needed: see `large_pool.py`.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -68,6 +68,8 @@ class Pool(Protocol):
     left_out: list[str]
     is_large: bool
 
+    @property
+    def checks(self) -> Sequence[Check]: ...  # to look at; candidates get those handed out
     @property
     def author(self) -> Check: ...
     @property
@@ -176,7 +178,9 @@ class InputPool:
         return facts._replace(bounds=replace(facts.bounds, rtols=rtols))
 
     def hand_out_checks(self) -> list[Check]:
-        """All check sets in random order, so that position says nothing."""
+        """All check sets in random order, so that position says nothing. None was used before."""
+        while self.redraw_one():
+            pass
         for check in self.checks:
             check.used = True
         return _system_random.sample(self.checks, len(self.checks))

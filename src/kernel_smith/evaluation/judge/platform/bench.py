@@ -107,8 +107,8 @@ class Bench(Generic[ParticipantT]):
         return self._prepared[workload.name]
 
     def _learn(self, pool: Pool, participant: ParticipantT, workload: Workload) -> Prepared:
-        """Have the reference's process answer the author's sets."""
-        checks = [c for c in pool.hand_out_checks() if c.label == AUTHOR][: pool.checks_at_once]
+        """Have the reference's process, which tells nobody, answer the author's sets."""
+        checks = [c for c in pool.checks if c.label == AUTHOR][: pool.checks_at_once]
         inputs = [check.draw() for check in checks]
         self._enter(participant, workload, len(inputs), timed=True)
         for _ in range(2):
