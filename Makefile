@@ -37,8 +37,9 @@ UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers serv
   runs.py seed.py start.py tasks.py train.py) \
   $(wildcard tests/judge/test_device_*.py) \
   $(addprefix tests/judge/test_,large_pool.py admission_of_large.py rows.py accuracy.py \
-  accuracy_float8.py admission.py description.py fetching.py memory_claims.py mixing.py process_pool.py \
-  outcome.py pieces.py reference.py buffers.py second_look.py statistics.py input_pool.py twins.py varying.py) \
+  accuracy_float8.py admission.py correctness.py description.py fetching.py memory_claims.py mixing.py \
+  outcome.py parameters.py pieces.py process_pool.py reference.py buffers.py second_look.py statistics.py \
+  input_pool.py twins.py varying.py) \
   $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
   archive nsight mctracer records screen store)
 

@@ -87,6 +87,15 @@ def test_an_error_that_is_not_finite_is_called_so(make_evaluation: MakeEvaluatio
     )
 
 
+def test_where_results_have_to_be_equal_no_scale_is_mentioned(
+    make_evaluation: MakeEvaluation,
+) -> None:
+    accuracy = Accuracy(candidate_error=0, reference_error=0, allowed_error=0)
+    text = render(make_evaluation(accuracy=accuracy))
+    assert "Accuracy: results have to be equal" in text
+    assert "scale" not in text
+
+
 def test_a_repeat_with_other_bits_is_called_so(
     make_evaluation: MakeEvaluation, accuracy: Accuracy
 ) -> None:

@@ -139,13 +139,21 @@ class ErrorBin(Record):
 
 
 class Accuracy(Record):
-    """Errors relative to the output's scale, against the fp64 oracle."""
+    """Errors relative to the output's scale, against the fp64 oracle, where the candidate came
+    closest to what is allowed, or exceeded it most: of one input set and one output."""
 
     candidate_error: float | None = Field(description="largest; null where not finite")
     reference_error: float = Field(description="largest error of the reference in its own dtype")
-    allowed_error: float
+    allowed_error: float = Field(description="0 where results have to be equal, as integers")
     histogram: tuple[ErrorBin, ...] = ()
     deterministic: bool | None = None
+
+    @property
+    def excess(self) -> float:
+        """The candidate's error over the allowed one."""
+        if self.candidate_error is None:
+            return math.inf
+        return self.candidate_error / self.allowed_error if self.allowed_error else 0.0
 
 
 class Finding(Record):

@@ -106,11 +106,7 @@ def _digits(ratio: float) -> str:
 
 
 def _accuracy(accuracy: Accuracy) -> str:
-    got = "not finite" if accuracy.candidate_error is None else f"{accuracy.candidate_error:.2g}"
-    lines = [
-        f"Accuracy: largest error {got} of the output's scale; allowed "
-        f"{accuracy.allowed_error:.2g}; the reference's own {accuracy.reference_error:.2g}."
-    ]
+    lines = [f"Accuracy: {_errors(accuracy)}."]
     total = sum(b.elements for b in accuracy.histogram)
     if total:
         bins = []
@@ -125,6 +121,16 @@ def _accuracy(accuracy: Accuracy) -> str:
         repeat = "the same bits" if accuracy.deterministic else "close, but other bits"
         lines.append(f"  a repeated call gave {repeat}")
     return "\n".join(lines)
+
+
+def _errors(accuracy: Accuracy) -> str:
+    if accuracy.allowed_error == 0:
+        return "results have to be equal, no error is allowed"
+    got = "not finite" if accuracy.candidate_error is None else f"{accuracy.candidate_error:.2g}"
+    return (
+        f"largest error {got} of the output's scale; allowed {accuracy.allowed_error:.2g}; "
+        f"the reference's own {accuracy.reference_error:.2g}"
+    )
 
 
 def _timing(timing: Timing, *, on_device: bool) -> str:

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check, Facts
+from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check
 from kernel_smith.evaluation.judge.inputs.pool import Pool
 from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
@@ -49,15 +49,20 @@ def check_workload(
         candidate.unbind()
         if pool.is_large:
             pool.reference.give_memory_back()
-    worst = max(found, key=lambda comparison: comparison.error or 0.0)
-    accuracy = Accuracy(
-        candidate_error=worst.error or 0.0,
-        reference_error=max(check.facts.reference_error for check in checks),
-        allowed_error=max(pool.facts.rtols, default=0.0),
-        histogram=histogram(worst.surveys),
-        deterministic=digests[0] == digests[1],
-    )
+    worst = max(found, key=lambda comparison: comparison.excess)
+    accuracy = _accuracy(worst, deterministic=digests[0] == digests[1])
     return Checked(accuracy, sum(seconds) / len(checks))
+
+
+def _accuracy(found: Comparison, *, deterministic: bool | None = None) -> Accuracy:
+    """All figures are of one set and output, and so on one scale."""
+    return Accuracy(
+        candidate_error=found.error,
+        reference_error=found.reference_error,
+        allowed_error=found.allowed,
+        histogram=histogram(found.surveys),
+        deterministic=deterministic,
+    )
 
 
 def _call(candidate: Participant, checks: list[Check], described: dict[str, Any]) -> Batch:
@@ -83,7 +88,7 @@ def _compare(candidate: Participant, checks: list[Check]) -> list[Comparison]:
         comparison = check.compare(candidate.outputs(call), inputs)
         if comparison.reason is not None:
             _look_again(candidate, call, check)
-            raise rejection(comparison, check.facts)
+            raise rejection(comparison)
         found.append(comparison)
     return found
 
@@ -120,7 +125,7 @@ def check_descriptions(batch: Batch, described: dict[str, Any]) -> None:
         check_description(batch.odd[1], described)
 
 
-def rejection(comparison: Comparison, facts: Facts) -> Rejected:
+def rejection(comparison: Comparison) -> Rejected:
     """Put a failed comparison into words."""
     assert comparison.reason is not None
     worst = comparison.worst
@@ -131,10 +136,4 @@ def rejection(comparison: Comparison, facts: Facts) -> Rejected:
             f"{list(worst.index)}: got {float(worst.got):.6g}, "
             f"expected {float(worst.expected):.6g} +- {float(worst.allowed):.2g}"
         )
-    accuracy = Accuracy(
-        candidate_error=comparison.error,
-        reference_error=facts.reference_error,
-        allowed_error=max(facts.rtols, default=0.0),
-        histogram=histogram(comparison.surveys),
-    )
-    return Rejected(comparison.reason, message, worst=worst, accuracy=accuracy)
+    return Rejected(comparison.reason, message, worst=worst, accuracy=_accuracy(comparison))

@@ -197,4 +197,4 @@ def _unqualified(contestant: Contestant[Any], reason: Reason, message: str) -> B
 
 
 def _worst_accuracy(checked: dict[str, Checked]) -> Accuracy:
-    return max((c.accuracy for c in checked.values()), key=lambda a: a.candidate_error or 0.0)
+    return max((c.accuracy for c in checked.values()), key=lambda accuracy: accuracy.excess)

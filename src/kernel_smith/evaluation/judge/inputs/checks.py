@@ -199,7 +199,7 @@ class Comparer:
         scales: list[float],
     ) -> Comparison:
         """Have the oracle decide about rows, until one is wrong."""
-        found = known or Comparison(None, self.facts[block.label].reference_error, None, [])
+        found = known or self._undoubted(block)
         if self.rows is None:
             return _worse(found, self._ask_whole_oracle(got, inputs)) if rows else found
         for start, stop in _ranges(rows, self.rows_at_once):
@@ -207,6 +207,12 @@ class Comparer:
             if found.reason is not None:
                 break
         return found
+
+    def _undoubted(self, block: Block) -> Comparison:
+        """Of results that are as near to the reference's as those may be to the oracle's."""
+        bounds, error = self.facts[block.label]
+        allowed = max(map(bounds.allowed, range(len(bounds.rtols))), default=0.0)
+        return Comparison(None, error, allowed, error, None, [])
 
     def _rows_of(self, tensors: list[torch.Tensor], block: Block) -> list[torch.Tensor]:
         if self.rows is None:
@@ -316,7 +322,7 @@ def _ranges(rows: Iterable[int], most: int) -> Iterator[tuple[int, int]]:
 
 def _worse(known: Comparison, found: Comparison) -> Comparison:
     """The less accurate of two comparisons; the surveys of both."""
-    worse = found if (found.error or 0.0) >= (known.error or 0.0) else known
+    worse = found if found.excess >= known.excess else known
     if found.reason is not None:
         worse = found
     return worse._replace(surveys=[*known.surveys, *found.surveys])

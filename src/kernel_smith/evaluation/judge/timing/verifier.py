@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.correctness import check_descriptions, rejection
-from kernel_smith.evaluation.judge.inputs.checks import Facts
 from kernel_smith.evaluation.judge.inputs.pool import Pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
@@ -86,7 +85,7 @@ class TimedVerifier:
             for call, check in enumerate(chosen):
                 inputs = self._candidate.bound(call)
                 comparison = check.compare(self._candidate.outputs(call), inputs)
-                self._reject_wrong(comparison, check.facts, inputs)
+                self._reject_wrong(comparison, inputs)
         self._candidate.unbind()
         return bool(self._hidden_checks)
 
@@ -143,12 +142,12 @@ class TimedVerifier:
     def _compare(self, call: int, inputs: InputSet) -> None:
         got, want = self._candidate.outputs(call), self._reference.outputs(call)
         comparison = self._pool.compare_timed(inputs, got, want)
-        self._reject_wrong(comparison, self._pool.facts, inputs)
+        self._reject_wrong(comparison, inputs)
 
-    def _reject_wrong(self, comparison: Comparison, facts: Facts, inputs: InputSet) -> None:
+    def _reject_wrong(self, comparison: Comparison, inputs: InputSet) -> None:
         if comparison.reason is None:
             return
-        rejected = rejection(comparison, facts)
+        rejected = rejection(comparison)
         if self._is_mistaken(inputs):
             raise _Mistake(rejected.reason, rejected.message, **rejected.evidence)
         raise rejected

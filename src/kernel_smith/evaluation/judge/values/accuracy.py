@@ -73,6 +73,14 @@ class Bounds:
             return 0.0, fixed
         return self.rtols[output], self.rtols[output] * self.scales[output]
 
+    def allowed(self, output: int) -> float:
+        """The largest error of an element of usual size, relative to its size and the scale."""
+        if self.exact[output]:
+            return 0.0
+        rtol, atol = self.coefficients(output)
+        scale = self.scales[output]
+        return (rtol + atol / scale) / 2 if scale >= _TINY else rtol
+
     def beside_reference(self, reference_error: float) -> Bounds:
         """The same for a comparison with the reference's own answer, which is off as well."""
         rtols = [rtol + reference_error for rtol in self.rtols]
@@ -88,7 +96,7 @@ class Expected:
     reference: Result
     oracle: list[torch.Tensor]  # in double precision, or the reference's own where there is none
     bounds: Bounds
-    reference_error: float
+    reference_errors: list[float]  # per output
     has_oracle: bool
 
     @property
@@ -103,6 +111,10 @@ class Expected:
     @property
     def rtol(self) -> float:
         return max(self.rtols, default=0.0)
+
+    @property
+    def reference_error(self) -> float:
+        return max(self.reference_errors, default=0.0)
 
 
 def expect(
@@ -153,7 +165,7 @@ def expect(
         reference=native,
         oracle=exact,
         bounds=bounds,
-        reference_error=max(errors, default=0.0),
+        reference_errors=errors,
         has_oracle=has_oracle,
     )
 

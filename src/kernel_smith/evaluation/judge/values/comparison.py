@@ -47,12 +47,22 @@ _NOISY_TRIALS = 24
 
 
 class Comparison(NamedTuple):
-    """How one answer compares."""
+    """How one answer compares. Errors are of the output that comes closest to what is allowed, or
+    exceeds it most, and relative to its scale."""
 
     reason: Reason | None
-    error: float | None
+    error: float | None  # None: not finite
+    allowed: float
+    reference_error: float
     worst: WorstElement | None
     surveys: list[Survey]  # per output
+
+    @property
+    def excess(self) -> float:
+        """Error over allowed error."""
+        if self.error is None:
+            return math.inf
+        return self.error / self.allowed if self.allowed else 0.0
 
 
 def compare(
@@ -65,7 +75,7 @@ def compare(
     """Compare one answer in full."""
     got = parts(got)
     surveys = [survey(g, expected.bounds, i, [expected.oracle[i]]) for i, g in enumerate(got)]
-    if any(found.wrong for found in surveys):
+    if any(each.wrong for each in surveys):
         expected = _allowing_for_these(expected, reference, workload, inputs)
         # What the reference says is right as well.
         answers = zip(expected.oracle, parts(expected.reference.tensors), strict=True)
@@ -74,14 +84,27 @@ def compare(
             for i, (g, both) in enumerate(zip(got, answers, strict=True))
         ]
         surveys = _forgive_jumps(got, surveys, expected, reference, workload, inputs)
-    peaks = [found.peak for found in surveys]
-    error = max((_relative(i, peak, got, expected) for i, peak in enumerate(peaks)), default=0.0)
-    if not any(found.wrong for found in surveys):
-        return Comparison(None, error, None, surveys)
-    worst_output = peaks.index(max(peaks))
-    worst = _worst_element(worst_output, surveys, got, expected, workload, inputs)
-    reason = _name_failure(worst_output, got, error, reference, workload, inputs, expected)
-    return Comparison(reason, error if error < float("inf") else None, worst, surveys)
+    if not surveys:
+        return Comparison(None, 0.0, 0.0, 0.0, None, [])
+    closeness = [(each.peak, expected.bounds.allowed(i)) for i, each in enumerate(surveys)]
+    output = closeness.index(max(closeness))
+    peak, allowed = closeness[output]
+    error = peak * allowed if allowed else 0.0
+    found = Comparison(
+        None,
+        error if error < math.inf else None,
+        allowed,
+        expected.reference_errors[output],
+        None,
+        surveys,
+    )
+    if not any(each.wrong for each in surveys):
+        return found
+    worst = _worst_element(output, surveys, got, expected, workload, inputs)
+    if not expected.derived:
+        error = relative_error(got[output], expected.oracle[output])
+    reason = _name_failure(output, got, error, reference, workload, inputs, expected)
+    return found._replace(reason=reason, worst=worst)
 
 
 def _allowing_for_these(
@@ -106,13 +129,6 @@ def plainly_right(got: list[torch.Tensor], expected: Expected) -> bool:
         return not any(survey(g, expected.bounds, i, [answer]).wrong for i, (g, answer) in pairs)
 
     return agrees(expected.oracle) or agrees(expected.reference.tensors)
-
-
-def _relative(index: int, peak: float, got: list[torch.Tensor], expected: Expected) -> float:
-    """The error relative to the scale; the derived tolerance has it in the ratio already."""
-    if expected.derived and got[index].is_floating_point():
-        return peak * expected.rtols[index]
-    return relative_error(got[index], expected.oracle[index])
 
 
 def _forgive_jumps(
