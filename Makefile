@@ -33,7 +33,7 @@ demo: env
 # In this order, long ones first, so that no worker is left with a long file at the end.
 UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers service training) \
   $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
-  $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py optimize.py outside.py \
+  $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py exit_codes.py optimize.py outside.py \
   runs.py seed.py start.py tasks.py train.py) \
   $(wildcard tests/judge/test_device_*.py) \
   $(addprefix tests/judge/test_,large_pool.py admission_of_large.py rows.py accuracy.py \

@@ -23,6 +23,7 @@ from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.confine.devices import Gpus
 from kernel_smith.records import (
+    MEANINGS,
     Accuracy,
     BaselineSpeedup,
     BaselineTiming,
@@ -33,6 +34,7 @@ from kernel_smith.records import (
     Evaluation,
     Interval,
     Options,
+    Reason,
     Sampling,
     Stage,
     Task,
@@ -93,7 +95,7 @@ def test_a_right_candidate_as_a_user_runs_it(run_program: Cli, files: Path) -> N
         KERNEL_SMITH_CACHE=files / "own-cache",
     )
     found = record(done)
-    assert (found.stage.value, done.code) in [("ok", 0), ("unstable", 1)]
+    assert (found.stage.value, done.code) in [("ok", 0), ("unstable", 5)]
     assert found.timing is not None
     assert "Traceback" not in done.err
 
@@ -224,11 +226,10 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Options]]:
                 task_hash=task.content_hash,
                 candidate_hash=candidate.content_hash,
                 backend=candidate.backend,
-                stage=Stage.OK,
                 accuracy=ACCURACY,
                 environment=ENVIRONMENT,
                 created_at=datetime(2026, 1, 2, tzinfo=UTC),
-                **fields,
+                **({"stage": Stage.OK} | fields),
             )
 
         monkeypatch.setattr(LocalEngine, "evaluate", evaluate_any)
@@ -253,6 +254,22 @@ def timing() -> Timing:
 
 
 TRITON = ("evaluate", "relu.py", "right.py", "--backend", "triton")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"), [(None, 0), (Reason.TOO_NOISY, 5), (Reason.WRONG_VALUES, 1)]
+)
+def test_what_is_too_noisy_to_say_has_an_exit_code_of_its_own(
+    cli: Cli,
+    files: Path,
+    answer: Callable[..., list[Options]],
+    reason: Reason | None,
+    code: int,
+) -> None:
+    stage = Stage.OK if reason is None else MEANINGS[reason].stage
+    measured = None if stage is Stage.INCORRECT else timing()
+    answer(stage=stage, reason=reason, timing=measured)
+    assert cli("evaluate", "relu.py", "right.py", "--fresh").code == code
 
 
 def test_the_gpu_that_was_measured_on_is_named(

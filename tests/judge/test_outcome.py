@@ -122,6 +122,20 @@ def test_an_interval_allows_for_what_no_sampling_removes(small_task: Task) -> No
         assert 0.008 < interval.half_width < 0.012
 
 
+@pytest.mark.parametrize(
+    ("speedup", "noisy"), [(0.16, False), (0.8, True), (1.0, True), (1.2, True), (3.0, False)]
+)
+def test_a_wide_interval_is_of_use_where_it_says_who_is_faster(
+    small_task: Task, speedup: float, noisy: bool
+) -> None:
+    (workload,) = small_task.workloads
+    against = Against(LogRatio(math.log(speedup), 0.12, 50), Distribution(p50=1, p99=1))
+    outcome = Outcome(measured(candidate=1.0), "candidate", {"eager": against})
+    timing, reason = summarise(small_task, {workload.name: outcome}, Options(), PLACE)
+    assert timing.speedup.half_width > Options().sampling.unstable_above
+    assert reason == (Reason.TOO_NOISY if noisy else None)
+
+
 @pytest.mark.parametrize(("bound", "noisy"), [(0.5, False), (0.05, True)])
 def test_too_wide_an_interval_against_any_baseline_is_too_noisy(
     small_task: Task, bound: float, noisy: bool

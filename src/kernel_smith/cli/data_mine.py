@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.output import console, print_json, print_next, progress
 
 if TYPE_CHECKING:
     from kernel_smith.trajectories.mine import Summary
 
-_NEGATIVE = 1
 _SHOWN_REASONS = 8
 
 
@@ -65,7 +65,7 @@ def mine(
         print_json({"folder": str(output), **summary.model_dump(mode="json")})
     else:
         _print(summary, output)
-    raise typer.Exit(0 if summary.written else _NEGATIVE)
+    raise typer.Exit(0 if summary.written else NEGATIVE)
 
 
 def _print(summary: Summary, folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, get_args
 
 import typer
 
+from kernel_smith.cli import exit_codes
 from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.compile_only import compile_and_print
 from kernel_smith.cli.options import EngineAddress, PrecisionName
@@ -27,7 +28,6 @@ from kernel_smith.records import (
 from kernel_smith.records.prose import render
 from kernel_smith.tasks import find_task
 
-_NEGATIVE = 1
 _INTERPRET = "--interpret"
 _NCU = "--ncu"
 _MCTRACER = "--mctracer"
@@ -104,7 +104,8 @@ def evaluate(
     Kernels for a GPU run on it where there is one. Without one, or with --interpret, they are
     checked on small workloads in Triton's interpreter or by emulation, and not timed.
 
-    Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not.
+    Exits with 0 if the candidate is correct (with --compile-only: if it compiles), 1 if not, and 5
+    if the machine was too noisy to say whether it is faster.
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine, open_engine
@@ -118,7 +119,7 @@ def evaluate(
         _check_interpretable(backend, compile_only)
     if compile_only:
         compiles = compile_and_print(found, program, path, arch, json=json, quiet=quiet)
-        raise typer.Exit(0 if compiles else _NEGATIVE)
+        raise typer.Exit(0 if compiles else exit_codes.NEGATIVE)
     if arch is not None:
         raise BadInput(f"--arch {arch} without --compile-only", hint="add --compile-only")
     watchers = [option for option, asked in ((_NCU, ncu), (_MCTRACER, mctracer)) if asked]
@@ -156,7 +157,7 @@ def evaluate(
     else:
         title = f"{task} <- {path} (precision {found.precision})"
         _print(evaluation, title, from_cache=cached is not None)
-    raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
+    raise typer.Exit(exit_codes.of_evaluation(evaluation))
 
 
 def _watched(

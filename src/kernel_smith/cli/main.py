@@ -1,7 +1,6 @@
 """`kernel-smith`: joins the commands, and turns errors into messages and exit codes.
 
-Exit codes: 0 ok; 1 ran with a negative result; 2 bad usage or input; 3 missing prerequisite;
-4 internal error; 130 interrupted.
+`exit_codes.py` lists the codes.
 """
 
 from __future__ import annotations

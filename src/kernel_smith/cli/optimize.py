@@ -13,6 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
+from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.options import EngineAddress, PrecisionName
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
@@ -23,8 +24,6 @@ from kernel_smith.records import Budget, RunConfig, Task
 if TYPE_CHECKING:
     from kernel_smith.evolution.loop import Loop
     from kernel_smith.evolution.run import Run
-
-_NEGATIVE = 1
 
 
 def optimize(
@@ -162,7 +161,7 @@ def _evolve(
         changed = show_variants(run.state, folder, as_json=as_json)
         if not as_json:
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
-        raise typer.Exit(0 if changed else _NEGATIVE)
+        raise typer.Exit(0 if changed else NEGATIVE)
     if not _show_best(run, store, output, as_json=as_json):
         if not as_json:
             _explain_nothing(run)
@@ -170,7 +169,7 @@ def _evolve(
     elif not as_json:
         print_next(f"{again} --evaluations {_more(run)}", "go on")
     best = run.state.best
-    raise typer.Exit(0 if best is not None and best.score > 1 else _NEGATIVE)
+    raise typer.Exit(0 if best is not None and best.score > 1 else NEGATIVE)
 
 
 def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> None:

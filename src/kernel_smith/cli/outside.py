@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
+from kernel_smith.cli import exit_codes
 from kernel_smith.cli.candidates import read_candidate, write_candidate
 from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Request
-
-_NEGATIVE = 1
 
 
 def ask(
@@ -88,7 +87,8 @@ def tell(
 ) -> None:
     """Judge a program as the next step of a run, whoever wrote it.
 
-    Exits with 0 if it is correct, 1 if not.
+    Exits with 0 if it is correct, 1 if not, and 5 if the machine was too noisy to say whether it is
+    faster.
     """
     from kernel_smith.evaluation.engines import open_engine
     from kernel_smith.evolution.run import Run
@@ -122,7 +122,7 @@ def tell(
             if state.best is not before:
                 console.print("This is the best of the run so far.", style="bold")
             print_next(command_of("ask", state.run, store=store), "what to improve next")
-    raise typer.Exit(0 if evaluation.ok else _NEGATIVE)
+    raise typer.Exit(exit_codes.of_evaluation(evaluation))
 
 
 def _find_parent(known: list[str], prefix: str | None) -> str | None:

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
+from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.options import PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
 from kernel_smith.records import Task
 from kernel_smith.tasks import builtin_tasks, find_task
-
-_NEGATIVE = 1
 
 app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True)
 
@@ -101,7 +100,7 @@ def check(
             print_next(command, "to use it all the same")
         else:
             _print_evaluate(task, found)
-    raise typer.Exit(_NEGATIVE if refused else 0)
+    raise typer.Exit(NEGATIVE if refused else 0)
 
 
 def _print_evaluate(argument: str, task: Task) -> None:

@@ -41,6 +41,11 @@ class Interval(Record):
         """Half the interval's width, relative to the estimate."""
         return (self.high - self.low) / 2 / self.value
 
+    @property
+    def decided(self) -> bool:
+        """Is one of the two faster beyond doubt?"""
+        return not self.low <= 1 <= self.high
+
 
 class Distribution(Record):
     """Seconds per call, as the judge's clock saw them over the batches of one workload."""

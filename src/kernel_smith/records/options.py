@@ -22,7 +22,10 @@ class Sampling(Record):
         description="half-width, from sampling alone, to stop at; wider for large differences",
     )
     unstable_above: float = Field(
-        default=0.05, gt=0, description="half-width beyond which the result is called unstable"
+        default=0.05,
+        gt=0,
+        description="half-width beyond which the result is called unstable, unless the interval "
+        "lies on one side of 1",
     )
     min_rounds: int = Field(default=10, ge=2)
     max_rounds: int = Field(default=200, ge=2)

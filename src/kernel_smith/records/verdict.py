@@ -298,7 +298,7 @@ MEANINGS: dict[Reason, Meaning] = {
     ),
     Reason.TOO_NOISY: Meaning(
         Stage.UNSTABLE,
-        "the machine was too noisy to say how fast the candidate is",
+        "the machine was too noisy to say whether the candidate is faster or slower",
         "Repeat on a quieter machine, or allow more time with --max-seconds.",
     ),
 }

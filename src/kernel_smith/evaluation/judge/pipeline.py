@@ -135,8 +135,8 @@ class Pipeline(Generic[ParticipantT]):
             self._beside = gains(self._task, found.outcomes, self._rival.candidate_hash)
         message = ""
         if reason is Reason.TOO_NOISY:
-            half = max(s.speedup.half_width for s in timing.speedups)
-            message = f"the interval is +-{half:.1%} wide"
+            half = max(s.speedup.half_width for s in timing.speedups if not s.speedup.decided)
+            message = f"the interval is +-{half:.1%} wide and holds 1: it may be faster or slower"
         accuracy = _worst_accuracy(checked)
         return self._record(
             reason=reason, message=message, timing=timing, accuracy=accuracy, **found.evidence

@@ -58,7 +58,9 @@ def side_by_side(measurement: Measurement, candidate: str, baselines: Sequence[s
 def summarise(
     task: Task, outcomes: Mapping[str, Outcome], options: Options, place: CoreSet
 ) -> tuple[Timing, Reason | None]:
-    """`TOO_NOISY` where the overall interval is too wide to be of use."""
+    """`TOO_NOISY` where nobody can tell who is faster, and the interval is too wide to call them
+    equal. One that leaves no doubt about that is of use however wide it is: its end says how much
+    faster at least."""
     weights = [workload.weight for workload in task.workloads]
     overall = []
     for baseline in options.baselines:
@@ -69,7 +71,8 @@ def summarise(
         overall.append(BaselineSpeedup(baseline=baseline, speedup=speedup))
     workloads = tuple(_timing(w, outcomes[w.name], options) for w in task.workloads)
     timing = Timing(speedups=tuple(overall), workloads=workloads, cores=tuple(sorted(place.timed)))
-    noisy = any(s.speedup.half_width > options.sampling.unstable_above for s in overall)
+    widest = options.sampling.unstable_above
+    noisy = any(not s.speedup.decided and s.speedup.half_width > widest for s in overall)
     return timing, Reason.TOO_NOISY if noisy else None
 
 
