@@ -1,4 +1,4 @@
-"""Results of many kinds: plain numbers, a complex tensor, a scalar and a transposed one."""
+"""Results of many kinds: numbers, complex and unsigned tensors, a scalar and a transposed one."""
 
 import torch
 
@@ -12,6 +12,8 @@ class Model(torch.nn.Module):
         return {
             "norm": float(x.double().square().sum().sqrt()),
             "turned": z * z.conj().flip(0) * scale,
+            "mirrored": (z * scale).conj(),
+            "rounded": (x.abs() * 100).to(torch.uint16),
             "parts": [x.mean(), (x * scale).t()],
             "count": count,
             "most": int(count.max()),

@@ -56,6 +56,8 @@ class ModelNew(torch.nn.Module):
         return {
             "norm": kernels.norm(x, x.numel()),
             "turned": turned,
+            "mirrored": (z * scale).conj(),
+            "rounded": (x.abs() * 100).to(torch.uint16),
             "parts": [torch.tensor(mean, dtype=x.dtype), t],
             "count": count,
             "most": kernels.most(count, count.numel()),

@@ -44,6 +44,7 @@ _COARSER = {
 }
 HARDLY_VARIES = 0.05  # times its scale, at most
 _UNITS = 16.0  # in the last place, of a value of usual size
+_SIGNED = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 _TINY = torch.finfo(torch.float64).tiny
 
 
@@ -259,7 +260,9 @@ def computable(tensor: torch.Tensor) -> torch.Tensor:
         return torch.view_as_real(tensor.resolve_conj())
     if tensor.is_floating_point() and tensor.dtype.itemsize == 1:
         return tensor.float()
-    return tensor
+    if tensor.dtype is torch.uint64:  # the same bits: nothing is asked of them but to be equal
+        return tensor.view(torch.int64)
+    return tensor.to(_SIGNED[tensor.dtype]) if tensor.dtype in _SIGNED else tensor
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
