@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
@@ -117,6 +118,26 @@ def test_the_cost_of_asking_is_subtracted_for_everyone() -> None:
     assert measurement.samples["candidate"].seconds == pytest.approx([1e-4] * measurement.rounds)
     assert measurement.samples["eager"].seconds == pytest.approx([3e-4] * measurement.rounds)
     assert measurement.log_ratio("eager", "candidate").interval().value == pytest.approx(3)
+
+
+@pytest.mark.parametrize(("slow", "doubtful"), [(0, False), (1, False), (2, False), (5, True)])
+def test_a_few_slow_empty_batches_leave_no_doubt(slow: int, doubtful: bool) -> None:
+    """They are interrupted now and then; only a machine that is busy most of the time is not known
+    well enough to say what asking costs."""
+
+    class Interrupted(Pretender):
+        def run(self, calls: int | None = None) -> Batch:
+            nonlocal slow
+            batch = super().run(calls)
+            if calls == 0 and slow > 0:
+                slow -= 1
+                windows = replace(batch.windows, run_wall=batch.windows.run_wall + 0.02)
+                return replace(batch, windows=windows)
+            return batch
+
+    measurement, _ = run_clock(Pretender("candidate", 1e-6), Interrupted("eager", 3e-6))
+    assert (measurement.doubt > 1e-3) == doubtful
+    assert measurement.samples["candidate"].seconds[0] == pytest.approx(1e-6)
 
 
 def test_no_process_sees_an_input_set_twice() -> None:

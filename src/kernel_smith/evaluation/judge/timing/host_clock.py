@@ -197,14 +197,16 @@ class Asking(NamedTuple):
     """The cost of a batch without calls, in seconds."""
 
     usual: float
-    spread: float
+    spread: float  # of the middle half
 
     @classmethod
     def of(cls, walls: Sequence[float]) -> Asking:
         """The lower quartile: on a busy machine most may be stretched, and too much would be
-        subtracted."""
+        subtracted. The spread is between the quartiles: one that was interrupted is no reason to
+        doubt all the others."""
         ordered = sorted(walls)
-        return cls(ordered[len(ordered) // 4], ordered[-1] - ordered[0])
+        low, high = (ordered[len(ordered) * quarter // 4] for quarter in (1, 3))
+        return cls(low, high - low)
 
 
 def cost_of_asking(reference: Participant, any_set: InputSet) -> Asking:
