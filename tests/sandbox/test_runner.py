@@ -58,16 +58,21 @@ class Judge:
         sizes = [self.inputs.size, self.outputs.size]
         return self.ask("map", (self.inputs.fd, self.outputs.fd), sizes=sizes)
 
-    def construct(self, *arguments: Any, **parameters: torch.Tensor) -> dict[str, Any]:
-        slots = {}
-        for name, tensor in parameters.items():
-            slots[name] = self.share(tensor)
+    def construct(
+        self,
+        *arguments: Any,
+        statistics: dict[str, torch.Tensor] | None = None,
+        unlike_new: tuple[str, ...] = (),
+        **parameters: torch.Tensor,
+    ) -> dict[str, Any]:
         return self.ask(
             "construct",
             key="workload",
             seed=7,
             arguments=base64.b64encode(pickle.dumps(list(arguments))).decode(),
-            parameters={name: slot.to_json() for name, slot in slots.items()},
+            parameters={name: self.share(t).to_json() for name, t in parameters.items()},
+            statistics={name: self.share(t).to_json() for name, t in (statistics or {}).items()},
+            unlike_new=unlike_new,
             kept=4,
         )
 
@@ -224,17 +229,59 @@ def test_parameters_are_drawn_like_the_references(judge: Judge) -> None:
     expected = torch.randn(3)
     assert judge.load(LINEAR)["ok"]
     assert judge.map()["ok"]
-    assert judge.construct(3, weight=expected) == {"ok": True, "redrawn": 0}
+    assert judge.construct(3, weight=expected) == {"ok": True, "redrawn": 0, "lacking": []}
 
 
 def test_parameters_drawn_in_another_order_get_the_references_values(judge: Judge) -> None:
     assert judge.load(LINEAR)["ok"]
     assert judge.map()["ok"]
-    assert judge.construct(3, weight=torch.tensor([1.0, 2, 3])) == {"ok": True, "redrawn": 1}
+    answer = judge.construct(3, weight=torch.tensor([1.0, 2, 3]))
+    assert answer == {"ok": True, "redrawn": 1, "lacking": []}
     judge.bind([torch.ones(3)])
     judge.go(1)
     _, outputs = judge.collect(1)
     assert outputs[0].tolist() == [1, 2, 3]
+
+
+def test_parameters_that_constructors_fill_are_not_called_drawn_in_another_order(
+    judge: Judge,
+) -> None:
+    assert judge.load(LINEAR)["ok"]
+    assert judge.map()["ok"]
+    answer = judge.construct(3, weight=torch.tensor([1.0, 2, 3]), unlike_new=("weight",))
+    assert answer == {"ok": True, "redrawn": 0, "lacking": []}
+
+
+def test_what_a_candidate_lacks_is_named(judge: Judge) -> None:
+    assert judge.load(LINEAR)["ok"]
+    assert judge.map()["ok"]
+    answer = judge.construct(3, weight=torch.ones(4), bias=torch.ones(3))
+    assert answer["lacking"] == ["bias", "weight"]
+
+
+NORM = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(2, affine=False, eps=0).eval()
+
+    def forward(self, x):
+        return self.norm(x)
+"""
+
+
+def test_statistics_are_the_references_and_a_call_may_change_its_own(judge: Judge) -> None:
+    assert judge.load(NORM)["ok"]
+    assert judge.map()["ok"]
+    mean, variance = torch.tensor([1.0, 2]), torch.tensor([4.0, 16])
+    statistics = {"norm.running_mean": mean, "norm.running_var": variance}
+    assert judge.construct(statistics=statistics)["lacking"] == []
+    judge.bind([torch.tensor([[3.0, 6]])])
+    judge.go(1)
+    _, outputs = judge.collect(1, (1, 2))
+    assert outputs[0].tolist() == [[1, 1]]
 
 
 def test_the_judge_sees_writes_to_parameters(judge: Judge) -> None:
