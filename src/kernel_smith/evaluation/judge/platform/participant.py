@@ -31,6 +31,7 @@ _system_random = random.SystemRandom()
 CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
 _SAMPLES_PER_SECOND = 8000
+_MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 
 
@@ -177,7 +178,7 @@ class Participant:
             kept=kept_results,
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
-        self.lacking = [str(name) for name in constructed.get("lacking", [])]
+        self.lacking = _names(constructed.get("lacking", []))
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Let the process look up its arguments, and only then write the inputs in place."""
@@ -355,6 +356,13 @@ def _count(number: Any) -> int:
     if not isinstance(number, int):
         raise ChildFailed("protocol", f"expected a number, got {type(number).__name__}")
     return number
+
+
+def _names(sent: Any) -> list[str]:
+    """Names of parameters that the process sent."""
+    if not isinstance(sent, list) or not all(isinstance(name, str) for name in sent):
+        raise ChildFailed("protocol", "expected a list of names")
+    return [name[:_LONGEST_NAME] for name in sent[:_MOST_NAMES]]
 
 
 def _largest_of_each(examples: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
