@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
+import warnings
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -207,3 +209,57 @@ def test_malformed_places_break_the_protocol(room: HostBuffers, reported: Any) -
     with pytest.raises(ChildFailed, match="malformed places") as caught:
         room.understand(reported, 1, [(1,)])
     assert caught.value.kind == "protocol"
+
+
+# ---------------------------------------------------------------- giving results back
+
+
+def spoil(room: HostBuffers, child: StandIn, own: list[bool], *rows: list[Slot]) -> int:
+    return room.spoil(cast(Child, child), rows, own)
+
+
+def test_results_are_overwritten_where_the_process_has_them(
+    room: HostBuffers, child: StandIn
+) -> None:
+    plain, turned, foreign = torch.zeros(2, 4), torch.zeros(4, 2).t(), torch.zeros(3)
+    places = [[plain.data_ptr(), [4, 1]], [turned.data_ptr(), [1, 2]], [foreign.data_ptr(), [1]]]
+    room.understand([places], 1, [(4, 1), (1, 2), (1,)])
+    slots = slots_for(plain, turned, foreign)
+    fetched(room, child, slots)
+    byte = spoil(room, child, [True, True, False], slots)
+    for result in (plain, turned):
+        assert (result.contiguous().view(torch.uint8) == byte).all()
+    assert (foreign == 0).all(), "not memory of its own"
+    assert all((room.outputs.view(slot) == 0).all() for slot in slots), "the judge has its copy"
+
+
+def test_a_result_that_cannot_be_overwritten_counts_as_absent(
+    room: HostBuffers, child: StandIn
+) -> None:
+    guarded = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ)
+    with warnings.catch_warnings():  # it is not writable, which is the point
+        warnings.simplefilter("ignore")
+        result = torch.frombuffer(guarded, dtype=torch.float32, count=8)
+    other = torch.zeros(8)
+    room.understand([result.data_ptr(), other.data_ptr()], 2, [(1,)])
+    slots = slots_for(result, other)
+    (got,), (beside,) = fetched(room, child, [slots[0]], [slots[1]])
+    assert torch.equal(got, result)
+    spoil(room, child, [True], [slots[0]], [slots[1]])
+    assert poisoned(got)
+    assert (beside == 0).all()
+
+
+def test_a_result_that_changed_since_it_was_fetched_is_noticed(
+    room: HostBuffers, child: StandIn
+) -> None:
+    plain, turned = torch.zeros(2, 4), torch.zeros(4, 2).t()
+    places = [[plain.data_ptr(), [4, 1]], [turned.data_ptr(), [1, 2]]]
+    room.understand([places], 1, [(4, 1), (1, 2)])
+    slots = slots_for(plain, turned)
+    fetched(room, child, slots)
+    assert room.unchanged(cast(Child, child), 0, slots) == [True, True]
+    turned[1, 2] = 1.0
+    assert room.unchanged(cast(Child, child), 0, slots) == [True, False]
+    plain[1, 3] = 1.0
+    assert room.unchanged(cast(Child, child), 0, slots) == [False, False]

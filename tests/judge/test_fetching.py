@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, permitted
+from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, overwrite, permitted
 
 HOLDER = """
 import ctypes
@@ -66,3 +66,15 @@ def test_more_pieces_than_the_kernel_takes_at_once(holder: tuple[int, list[int]]
     targets = torch.zeros(1500, 5, dtype=torch.uint8)
     fetch(pid, [piece(first, row) for row in targets])
     assert all(text(row) == b"first" for row in targets)
+
+
+def test_memory_is_overwritten_where_that_is_possible(holder: tuple[int, list[int]]) -> None:
+    pid, (first, second) = holder
+    assert overwrite(pid, [(first, 3), (8, 4), (second, 4096)], 0x41) == [1]
+    targets = [torch.zeros(8, dtype=torch.uint8) for _ in range(2)]
+    fetch(pid, [piece(a, t) for a, t in zip((first, second), targets, strict=True)])
+    assert [text(t) for t in targets] == [b"AAAst", b"AAAAAAAA"]
+
+
+def test_nothing_is_overwritten_without_a_place(holder: tuple[int, list[int]]) -> None:
+    assert overwrite(holder[0], [], 0x41) == []

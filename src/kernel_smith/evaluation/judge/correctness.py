@@ -68,7 +68,7 @@ def _accuracy(found: Comparison, *, deterministic: bool | None = None) -> Accura
 def _call(candidate: Participant, checks: list[Check], described: dict[str, Any]) -> Batch:
     """Have some check sets answered, and see that nothing else was touched."""
     candidate.bind([check.draw() for check in checks], check_signature=True)
-    batch = candidate.run()
+    batch = candidate.run(thorough=True)
     check_descriptions(batch, described)
     for call in range(len(checks)):
         if not candidate.inputs_unchanged(call):
@@ -87,20 +87,17 @@ def _compare(candidate: Participant, checks: list[Check]) -> list[Comparison]:
         inputs = candidate.bound(call)
         comparison = check.compare(candidate.outputs(call), inputs)
         if comparison.reason is not None:
-            _look_again(candidate, call, check)
+            _look_again(candidate, call)
             raise rejection(comparison)
         found.append(comparison)
     return found
 
 
-def _look_again(candidate: Participant, call: int, check: Check) -> None:
-    """Is a result right now that was wrong when its call was reported finished?"""
-    if not candidate.fetches:
-        return
-    candidate.fetch()
-    if check.compare(candidate.outputs(call), candidate.bound(call)).reason is None:
+def _look_again(candidate: Participant, call: int) -> None:
+    """Was something written to a wrong result after its call was reported finished?"""
+    if candidate.fetches and candidate.written_since(call):
         raise Rejected(
-            Reason.DEFERRED_WORK, "a result became right after its call was reported finished"
+            Reason.DEFERRED_WORK, "a result was written to after its call was reported finished"
         )
 
 
@@ -123,6 +120,11 @@ def check_descriptions(batch: Batch, described: dict[str, Any]) -> None:
     check_description(batch.first, described)
     if batch.odd:
         check_description(batch.odd[1], described)
+    if batch.shared:
+        raise Rejected(
+            Reason.OUTPUT_ALIASES_INPUT,
+            f"output {min(batch.shared)} changes when an input or a parameter is changed",
+        )
 
 
 def rejection(comparison: Comparison) -> Rejected:

@@ -20,7 +20,7 @@ from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.evaluation.sandbox.inductor_tools import announce_compiling
 from kernel_smith.evaluation.sandbox.kernel_events import kernel_events, profiling
 from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
-from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner
+from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner, spoil
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 
@@ -199,7 +199,7 @@ class DeviceRunner(Runner):
             first = self._model(*self._arguments[0])
             copied = tree_map_only(torch.Tensor, torch.zeros_like, first)
             copies = tree_leaves(copied)
-            tree_map_only(torch.Tensor, _spoil, first)
+            tree_map_only(torch.Tensor, spoil, first)
             del first
             torch.cuda.synchronize()
             result = self._model(*self._arguments[0])
@@ -263,10 +263,3 @@ def _copy_end_first(copy: torch.Tensor, result: torch.Tensor) -> None:
         copy[last:].copy_(result[last:])
         copy, result = copy[:last], result[:last]
     copy.copy_(result)
-
-
-def _spoil(result: torch.Tensor) -> None:
-    if result.is_floating_point():
-        result.fill_(torch.nan)
-    else:
-        result.bitwise_not_()

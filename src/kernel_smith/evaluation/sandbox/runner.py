@@ -15,6 +15,7 @@ A batch is three requests, so that the clock sees the calls alone:
 from __future__ import annotations
 
 import base64
+import contextlib
 import gc
 import inspect
 import linecache
@@ -292,6 +293,7 @@ class Runner:
                 odd = [index, described]
             if request["slots"]:
                 self._copy_out(tensors, request["slots"][index])
+                self._spoil(tensors, request["own"])
         gaps = [b - a for a, b in zip(self._stamps, self._stamps[1:], strict=False)]
         inner = statistics.median(gaps) / 1e9 if gaps else 0.0
         return {"first": first, "odd": odd, "count": len(self._results), "inner": inner}
@@ -303,6 +305,14 @@ class Runner:
             alike = tuple(tensor.shape) == slot.shape and dtype_name(tensor.dtype) == slot.dtype
             if alike and self._is_dense(tensor):
                 self._outputs.view(slot).copy_(tensor)
+
+    def _spoil(self, tensors: list[torch.Tensor], own: list[bool]) -> None:
+        """Leave nothing in memory that comes back to the program: the judge cannot do it here."""
+        for tensor, may_be_overwritten in zip(tensors, own, strict=False):
+            if may_be_overwritten and self._is_dense(tensor):
+                # What is expanded cannot be filled, and is refused later.
+                with torch.no_grad(), contextlib.suppress(RuntimeError):
+                    spoil(tensor)
 
     def _describe(self, tensor: torch.Tensor, seen: set[int]) -> dict[str, Any]:
         assert self._inputs is not None
@@ -332,6 +342,14 @@ def _counterparts(
             slot = Slot.from_json(slots[name])
             if tuple(tensor.shape) == slot.shape:
                 yield name, tensor, slot
+
+
+def spoil(result: torch.Tensor) -> None:
+    """Change every element."""
+    if result.is_floating_point() or result.is_complex():
+        result.fill_(torch.nan)
+    else:
+        result.bitwise_not_()
 
 
 def _adopt(parameter: torch.nn.Parameter, values: torch.Tensor) -> bool:

@@ -185,8 +185,16 @@ class Bench(Generic[ParticipantT]):
             pool.answer,
             capacity,
             kept,
+            own=self._owned(workload),
             in_place=pool.is_large and participant.child.trusted,
         )
+
+    def _owned(self, workload: Workload) -> list[bool]:
+        """Which outputs lie in fresh memory? A reference may return an input, or a table that it
+        keeps: nothing to be overwritten."""
+        prepared = self._prepared.get(workload.name)
+        described = [] if prepared is None else prepared.described["tensors"]
+        return [not tensor["aliases"] and not tensor["reused"] for tensor in described]
 
     def dismiss(self, workload: Workload) -> None:
         """Take back what all baselines hold for a workload, if that is much."""

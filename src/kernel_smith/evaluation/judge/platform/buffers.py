@@ -6,18 +6,26 @@ process put them; the judge copies them into an arena of its own, out of the pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
-from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, permitted
+from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, overwrite, permitted
+from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
 
 _HEADROOM = 1.35
 _WITHOUT_HEADROOM = 64 << 20  # of what is larger, no more is taken than is needed
+_COMPARED_AT_ONCE = 16 << 20
 POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every integer type
+# What results are overwritten with, chosen anew each time: were it known, memory that holds it
+# already would do for outputs with such constants. Far from zero in every type, and not -1.
+_SPOILT = range(0x40, 0x80)
+
+_system_random = random.SystemRandom()
 
 
 class SharedBuffers(Protocol):
@@ -49,6 +57,15 @@ class SharedBuffers(Protocol):
 
     def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
         """Copy the results from there; what is not there leaves its slot as it was."""
+
+    def unchanged(self, child: Child, call: int, slots: Sequence[Slot]) -> list[bool]:
+        """Are the results of a call where the process has them still what was fetched?"""
+
+    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> int:
+        """Overwrite the results where the process has them, and say with which byte.
+
+        `own`: per output, does it lie in memory of its own? What cannot be overwritten counts as
+        never fetched."""
 
     def settle(self) -> None:
         """Return when all that was written is there for the process to see."""
@@ -103,22 +120,65 @@ class HostBuffers:
 
     def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
         pieces = []
-        for places, row in zip(self._places, slots, strict=False):
-            for (address, stride), slot, usual in zip(places, row, self._usual, strict=False):
-                if stride is None or stride == list(slot.stride):
-                    pieces.append(Piece(address, self.outputs.address(slot), slot.nbytes))
-                elif stride == list(usual):
-                    there = Slot(0, slot.shape, usual, slot.dtype)
-                    self._fetch_rearranged(child, address, there, slot)
+        for call, row in enumerate(slots[: len(self._places)]):
+            for found in self._found(call, row):
+                if found.there is found.here:
+                    target = self.outputs.address(found.here)
+                    pieces.append(Piece(found.address, target, found.here.nbytes))
+                else:
+                    self.outputs.view(found.here).copy_(self._rearranged(child, found))
         fetch(child.pid, [piece for piece in pieces if piece.size])
 
-    def _fetch_rearranged(self, child: Child, address: int, there: Slot, here: Slot) -> None:
+    def _found(self, call: int, row: Sequence[Slot]) -> Iterator[_Found]:
+        """The results of a call that lie in a known order."""
+        rows = zip(self._places[call], row, self._usual, strict=False)
+        for output, ((address, stride), slot, usual) in enumerate(rows):
+            if stride is None or stride == list(slot.stride):
+                yield _Found(output, address, slot, slot)
+            elif stride == list(usual):
+                yield _Found(output, address, Slot(0, slot.shape, usual, slot.dtype), slot)
+
+    def _rearranged(self, child: Child, found: _Found) -> torch.Tensor:
         """A result that lies in memory in the reference's own order, which is not the usual one."""
+        there = found.there
         raw = torch.full((there.nbytes,), POISON, dtype=torch.uint8)
         if there.nbytes:
-            fetch(child.pid, [Piece(address, raw.data_ptr(), there.nbytes)])
-            strided = raw.view(resolve_dtype(there.dtype)).as_strided(there.shape, there.stride)
-            self.outputs.view(here).copy_(strided)
+            fetch(child.pid, [Piece(found.address, raw.data_ptr(), there.nbytes)])
+        return raw.view(resolve_dtype(there.dtype)).as_strided(there.shape, there.stride)
+
+    def unchanged(self, child: Child, call: int, slots: Sequence[Slot]) -> list[bool]:
+        same = [True] * len(slots)
+        for found in self._found(call, slots):
+            if found.there is found.here:
+                same[found.output] = self._is_still_there(child, found)
+            else:
+                again = self._rearranged(child, found)
+                same[found.output] = same_bits(again, self.outputs.view(found.here))
+        return same
+
+    def _is_still_there(self, child: Child, found: _Found) -> bool:
+        begin, size = found.here.offset, found.here.nbytes
+        for start in range(0, size, _COMPARED_AT_ONCE):
+            known = self.outputs.raw(begin + start, begin + min(start + _COMPARED_AT_ONCE, size))
+            again = torch.full_like(known, POISON)
+            fetch(child.pid, [Piece(found.address + start, again.data_ptr(), again.numel())])
+            if not torch.equal(again, known):
+                return False
+        return True
+
+    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> int:
+        byte = _system_random.choice(_SPOILT)
+        everything = (
+            found
+            for call, row in enumerate(slots[: len(self._places)])
+            for found in self._found(call, row)
+        )
+        results = [found for found in everything if own[found.output] and found.there.nbytes]
+        places = [(found.address, found.there.nbytes) for found in results]
+        for failed in overwrite(child.pid, places, byte):
+            here = results[failed].here
+            self.outputs.raw(here.offset, here.offset + here.nbytes).fill_(POISON)
+        return byte
 
     def settle(self) -> None:
         """Nothing to wait for: memory is coherent."""
@@ -137,6 +197,15 @@ class HostBuffers:
 def with_headroom(size: int, factor: float) -> int:
     """A little more than is needed now, unless it is much."""
     return int(factor * size) if size < _WITHOUT_HEADROOM else size
+
+
+class _Found(NamedTuple):
+    """A result in the memory of the process."""
+
+    output: int
+    address: int
+    there: Slot  # how it lies there; its offset means nothing
+    here: Slot
 
 
 ResultAddress = tuple[int, list[int] | None]

@@ -13,6 +13,7 @@ import torch
 
 from kernel_smith.evaluation.judge.platform.buffers import POISON, matching, with_headroom
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena, DeviceError, DeviceMemory
 
@@ -38,7 +39,7 @@ class DeviceBuffers:
         self._chunks: list[DeviceMemory] = []
         self._places: list[list[_Place]] = []
         self._usual: Sequence[tuple[int, ...]] = ()
-        self._raw: list[torch.Tensor] = []
+        self._raw: list[tuple[int, torch.Tensor]] = []  # by output
         self._sources: list[torch.Tensor] = []
         self._targets: list[torch.Tensor] = []
         self._by_call: dict[int, list[torch.Tensor]] = {}
@@ -89,14 +90,15 @@ class DeviceBuffers:
         """Look up the results, and the memory of the judge's that they belong into."""
         self._targets, self._sources, self._raw, self._by_call = [], [], [], {}
         for call, (places, row) in enumerate(zip(self._places, slots, strict=False)):
-            for place, slot, usual in zip(places, row, self._usual, strict=False):
+            found = zip(places, row, self._usual, strict=False)
+            for output, (place, slot, usual) in enumerate(found):
                 dtype = resolve_dtype(slot.dtype)
                 aligned = place.offset % dtype.itemsize == 0
                 if slot.nbytes == 0 or not aligned or not self._holds(place, slot.nbytes):
                     continue
                 content = self._chunks[place.chunk].content
                 raw = content[place.offset : place.offset + slot.nbytes]
-                self._raw.append(raw)
+                self._raw.append((output, raw))
                 if place.stride in (list(slot.stride), list(usual)):
                     source = raw.view(dtype).as_strided(slot.shape, place.stride)
                     self._by_call.setdefault(call, []).append(source)
@@ -109,6 +111,20 @@ class DeviceBuffers:
             torch._foreach_copy_(self._targets, self._sources)
         self.settle()
 
+    def unchanged(self, child: Child, call: int, slots: Sequence[Slot]) -> list[bool]:
+        found = self._by_call.get(call, [])
+        if self._in_place or len(found) != len(slots):  # nothing was fetched, or not everything
+            return [True] * len(slots)
+        fetched = self.results(call, slots)
+        return [same_bits(now, known) for now, known in zip(found, fetched, strict=True)]
+
+    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> int:
+        """Before a replay this is done anyway; here it is done for plain calls."""
+        if not self._in_place:  # those of a trusted process are yet to be read
+            self.poison_results(own)
+            self.settle()
+        return POISON
+
     def results(self, call: int, slots: Sequence[Slot]) -> list[torch.Tensor]:
         if self._in_place:
             found = self._by_call.get(call, [])
@@ -117,15 +133,16 @@ class DeviceBuffers:
             return found
         return [self.outputs.view(slot) for slot in slots]
 
-    def poison_results(self) -> None:
+    def poison_results(self, own: Sequence[bool] | None = None) -> None:
         """Where results lie now, so that they must be computed to be there again."""
-        largest = max((raw.numel() for raw in self._raw), default=0)
+        raws = [raw for output, raw in self._raw if own is None or own[output]]
+        largest = max((raw.numel() for raw in raws), default=0)
         if largest > _FILLED_ONE_BY_ONE:
-            for raw in self._raw:
+            for raw in raws:
                 raw.fill_(POISON)
-        elif self._raw:
-            poison = self._raw[0].new_full((largest,), POISON)
-            torch._foreach_copy_(self._raw, [poison[: raw.numel()] for raw in self._raw])
+        elif raws:
+            poison = raws[0].new_full((largest,), POISON)
+            torch._foreach_copy_(raws, [poison[: raw.numel()] for raw in raws])
 
     def _holds(self, place: _Place, size: int) -> bool:
         known = 0 <= place.chunk < len(self._chunks)

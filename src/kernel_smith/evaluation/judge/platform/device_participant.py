@@ -134,7 +134,7 @@ class DeviceParticipant(Participant):
     def _read_results(self, answer: dict[str, Any], count: int) -> None:
         self._learn_places(answer.get("at"), count)
         with self.child.stopped():
-            self.fetch()
+            self._take_results(count)
 
     def _go(self, how: str, count: int) -> tuple[float, float, dict[str, Any]]:
         nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")
@@ -153,7 +153,7 @@ class DeviceParticipant(Participant):
             self._last_cpu = self.child.cpu_seconds()
             self._take_device_back()
             if how == "replay":
-                self.fetch()
+                self.room.fetch(self.child, self._output_slots)
         if finished:
             answer = self.child.answer("go", timeout)
         if answer.get("done") != nonce:

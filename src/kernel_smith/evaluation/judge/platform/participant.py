@@ -13,7 +13,7 @@ import pickle
 import random
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -32,6 +32,7 @@ CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
 _SAMPLES_PER_SECOND = 8000
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
+_EXAMINED_BYTES = 64 << 20  # of larger calls no input is changed while they are timed
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 
 
@@ -54,6 +55,8 @@ class Batch:
     first: dict[str, Any] | None
     odd: list[Any]
     inner_seconds: float
+    shared: frozenset[int] = frozenset()
+    """Outputs that were seen to change with the inputs: they lie in the same memory."""
 
 
 class Watcher(Protocol):
@@ -83,6 +86,11 @@ class Participant:
         self._calls = 0  # that are bound, also when their inputs were let go of
         self._of_unknown_speed = True
         self._strides: list[tuple[int, ...]] = []
+        self._own: Sequence[bool] = ()
+        self._spoils = False
+        self._spoilt_with: int | None = None  # the results of the last batch
+        self._thorough = False
+        self._shared: frozenset[int] = frozenset()
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
         self._bind_cpu = 0.0
@@ -132,14 +140,18 @@ class Participant:
         capacity: int,
         kept_results: int = MOST_KEPT,
         *,
+        own: Sequence[bool] = (),
         in_place: bool = False,
     ) -> None:
         """Lay out arenas for `capacity` calls and construct the module for this workload.
 
         `like` holds an example of every layout of inputs that can occur, and each slot is large
         enough for all of them; `answer` is what a call returns. Of earlier results some are kept in
-        the process, to notice when their memory is used again. `in_place`: leave results there.
+        the process, to notice when their memory is used again. `own`: does each output have memory
+        of its own, which the judge may overwrite? Empty while that is not known. `in_place`: leave
+        results there.
         """
+        self._own, self._spoils = own, False
         self._workload = workload
         layout, out_layout = Layout(), Layout()
         parameters = dict(reference.model(workload).named_parameters())
@@ -249,13 +261,18 @@ class Participant:
     def capacity(self) -> int:
         return len(self._output_slots)
 
-    def run(self, calls: int | None = None, watch: Watcher | None = None) -> Batch:
-        """Time one batch of calls from outside, fetch the outputs, and have them described."""
+    def run(
+        self, calls: int | None = None, watch: Watcher | None = None, *, thorough: bool = False
+    ) -> Batch:
+        """Time one batch of calls from outside, fetch the outputs, and have them described.
+
+        `thorough`: see of all outputs, and not of one call's alone, that they are no inputs."""
         count = self._calls if calls is None else calls
+        self._thorough, self._shared, self._spoilt_with = thorough, frozenset(), None
         run_wall, run_cpu = self._time(count, watch)
         asked = [] if self.fetches else self._output_slots[:count]
         slots = [[slot.to_json() for slot in row] for row in asked]
-        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots)
+        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots, own=self._own)
         collected_cpu = self.child.cpu_seconds()
         windows = Windows(
             run_wall=run_wall,
@@ -264,7 +281,21 @@ class Participant:
             idle_cpu=self._idle_cpu,
         )
         self._last_cpu, self._idle_cpu = collected_cpu, 0.0
-        return self._described(gathered, count, windows)
+        batch = replace(self._described(gathered, count, windows), shared=self._shared)
+        # Not before: of a result that is shorter than it should be, something else would be hit.
+        self._spoils = self._spoils or self._has_expected_sizes(batch)
+        return batch
+
+    def _has_expected_sizes(self, batch: Batch) -> bool:
+        """By the process's own words. If they are not true, it damages nobody but itself."""
+        described = [batch.first, *batch.odd[1:]]
+        slots = self._output_slots[0] if self._output_slots else []
+        expected = [(list(slot.shape), slot.dtype) for slot in slots]
+        try:
+            found = [[(t["shape"], t["dtype"]) for t in one["tensors"]] for one in described]
+        except (KeyError, TypeError):
+            return False
+        return all(row == expected for row in found)
 
     def _time(self, count: int, watch: Watcher | None) -> tuple[float, float]:
         """Wall and processor seconds of the calls; the results are fetched before it goes on."""
@@ -288,7 +319,7 @@ class Participant:
                 raise ChildFailed("protocol", message, self.child.read_log())
             if self.fetches:
                 self.room.understand(answer.get("at"), count, self._strides)
-                self.fetch()
+                self._take_results(count)
         self._last_cpu = finished_cpu
         self.calling_seconds += finished - before
         return finished - before, finished_cpu - before_cpu
@@ -310,9 +341,62 @@ class Participant:
             raise ChildFailed("protocol", "the number of results differs from the number of calls")
         return Batch(count, windows, first, odd, inner)
 
-    def fetch(self) -> None:
-        """Read the results of the last batch as they are now."""
+    def _take_results(self, count: int) -> None:
+        """Fetch them, and then do what their owner may: change the inputs, and overwrite them.
+
+        The process is stopped. It gets nothing back that it could build on: neither the constants
+        of a result that was right, nor an input in the guise of one.
+        """
         self.room.fetch(self.child, self._output_slots)
+        if any(self._own) and count:
+            self._shared = self._sharing(self._to_examine(count))
+            if self._spoils:
+                slots = self._output_slots[:count]
+                self._spoilt_with = self.room.spoil(self.child, slots, self._own)
+
+    def _to_examine(self, count: int) -> Sequence[int]:
+        """All calls, or one that nobody can foresee."""
+        if self._thorough:
+            return range(count)
+        call = _system_random.randrange(count)
+        slots = (*self._input_slots[call], *self._output_slots[call])
+        return [call] if sum(slot.nbytes for slot in slots) <= _EXAMINED_BYTES else []
+
+    def _sharing(self, calls: Sequence[int]) -> frozenset[int]:
+        """Outputs of these calls that change when their inputs do, or (thoroughly) parameters."""
+        changed = [slot for call in calls for slot in self._input_slots[call]]
+        if self._thorough:
+            changed += self._parameter_slots.values()
+        self._flip(changed)
+        other = self._changed_outputs(calls)
+        self._flip(changed)  # as they were
+        if not other:
+            return frozenset()
+        # What differs even now was written to by somebody, who has not stopped yet.
+        return frozenset(other - self._changed_outputs(calls))
+
+    def _changed_outputs(self, calls: Sequence[int]) -> set[int]:
+        """Outputs with memory of their own that are not any more what was fetched."""
+        same = [self.room.unchanged(self.child, c, self._output_slots[c]) for c in calls]
+        return {i for i, own in enumerate(self._own) if own and not all(row[i] for row in same)}
+
+    def _flip(self, slots: Sequence[Slot]) -> None:
+        for slot in slots:
+            self.room.inputs.raw(slot.offset, slot.offset + slot.nbytes).bitwise_not_()
+        self.room.settle()
+
+    def written_since(self, call: int) -> bool:
+        """Did somebody write to the results of a call after they were fetched?"""
+        slots = self._output_slots[call]
+        if self._spoilt_with is None:
+            return not all(self.room.unchanged(self.child, call, slots))
+        self.room.fetch(self.child, self._output_slots)
+        raw = self.room.outputs.raw
+        return any(
+            bool((raw(slot.offset, slot.offset + slot.nbytes) != self._spoilt_with).any())
+            for slot, own in zip(slots, self._own, strict=True)
+            if own
+        )
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""

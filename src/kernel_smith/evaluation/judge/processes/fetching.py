@@ -1,15 +1,18 @@
-"""Reading results straight from the memory of another process, without its help.
+"""Reading results straight from the memory of another process, and overwriting them there.
 
 A process that hands its results over could go on computing meanwhile. Read by the judge while the
-process is stopped, results are what they were at that moment. `permitted` tells whether the
-operating system lets the judge do so (`process_vm_readv`, which some containers refuse).
+process is stopped, results are what they were at that moment. Overwritten then, they are of no use
+to whoever gets the memory next. `permitted` tells whether the operating system lets the judge do so
+(`process_vm_readv` and `process_vm_writev`, which some containers refuse).
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
 
 from kernel_smith.evaluation.judge.evidence.profile import read_maps
 
@@ -17,13 +20,15 @@ _MOST_AT_ONCE = 512  # the kernel takes up to 1024
 _LARGEST_PIECE = 1 << 30  # it copies less than 2 GiB in a call
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.process_vm_readv.restype = ctypes.c_ssize_t
+_libc.process_vm_writev.restype = ctypes.c_ssize_t
+_FILLING = 256 << 10  # bytes to overwrite others with, again and again: they stay in the cache
 
 
 class Piece(NamedTuple):
-    """Memory of the other process, and where to put it in this one."""
+    """Memory of the other process, and memory of this one."""
 
-    source: int
-    target: int
+    there: int
+    here: int
     size: int
 
 
@@ -38,30 +43,49 @@ def permitted(pid: int) -> bool:
     except (OSError, ValueError):
         return False
     probe = ctypes.create_string_buffer(1)
-    return _read(pid, [Piece(first, ctypes.addressof(probe), 1)])
+    return _copy(_libc.process_vm_readv, pid, [Piece(first, ctypes.addressof(probe), 1)])
 
 
 def fetch(pid: int, pieces: Sequence[Piece]) -> None:
     """Copy what can be read; memory that does not exist leaves its target as it was."""
-    large = [piece for piece in pieces if piece.size > _LARGEST_PIECE]
-    for piece in large:
-        for start in range(0, piece.size, _LARGEST_PIECE):
-            size = min(_LARGEST_PIECE, piece.size - start)
-            _read(pid, [Piece(piece.source + start, piece.target + start, size)])
-    pieces = [piece for piece in pieces if piece.size <= _LARGEST_PIECE]
+    _copy_all(_libc.process_vm_readv, pid, [p for piece in pieces for p in _cut(piece)])
+
+
+def overwrite(pid: int, places: Sequence[tuple[int, int]], byte: int) -> list[int]:
+    """Fill memory of that process, given by address and size; which places cannot be written to?"""
+    largest = max((size for _, size in places), default=0)
+    filling = torch.full((min(largest, _FILLING),), byte, dtype=torch.uint8)
+    pieces, belongs_to = [], []
+    for place, (address, size) in enumerate(places):
+        for start in range(0, size, _FILLING):
+            here = filling.data_ptr()
+            pieces.append(Piece(address + start, here, min(_FILLING, size - start)))
+            belongs_to.append(place)
+    failed = _copy_all(_libc.process_vm_writev, pid, pieces)
+    return sorted({belongs_to[index] for index in failed})
+
+
+def _cut(piece: Piece) -> Iterator[Piece]:
+    for start in range(0, piece.size, _LARGEST_PIECE):
+        size = min(_LARGEST_PIECE, piece.size - start)
+        yield Piece(piece.there + start, piece.here + start, size)
+
+
+def _copy_all(call: Any, pid: int, pieces: Sequence[Piece]) -> list[int]:
+    """Many at once, and one by one where some fail; which ones do?"""
+    failed = []
     for start in range(0, len(pieces), _MOST_AT_ONCE):
         chunk = pieces[start : start + _MOST_AT_ONCE]
-        if not _read(pid, chunk):
-            for piece in chunk:
-                _read(pid, [piece])
+        small = sum(piece.size for piece in chunk) <= _LARGEST_PIECE
+        if not (small and _copy(call, pid, chunk)):
+            failed += [start + i for i, p in enumerate(chunk) if not _copy(call, pid, [p])]
+    return failed
 
 
-def _read(pid: int, pieces: Sequence[Piece]) -> bool:
+def _copy(call: Any, pid: int, pieces: Sequence[Piece]) -> bool:
     vectors = _Vector * len(pieces)
-    sources = vectors(*[_Vector(piece.source, piece.size) for piece in pieces])
-    targets = vectors(*[_Vector(piece.target, piece.size) for piece in pieces])
-    count = len(pieces)
-    copied = _libc.process_vm_readv(
-        ctypes.c_int(pid), targets, ctypes.c_ulong(count), sources, ctypes.c_ulong(count), 0
-    )
+    theirs = vectors(*[_Vector(piece.there, piece.size) for piece in pieces])
+    ours = vectors(*[_Vector(piece.here, piece.size) for piece in pieces])
+    count = ctypes.c_ulong(len(pieces))
+    copied = call(ctypes.c_int(pid), ours, count, theirs, count, ctypes.c_ulong(0))
     return bool(copied == sum(piece.size for piece in pieces))
