@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,6 +40,8 @@ class Pretender:
         self.seconds = seconds
         self.noise = noise
         self.seen: list[str] = []
+        self.child = self
+        self.still = False
         self._bound: list[InputSet] = []
         self._rng = numpy.random.default_rng(len(name))
 
@@ -46,6 +49,15 @@ class Pretender:
         self._bound = list(sets)
 
     def unbind(self) -> None: ...
+
+    def restless_seconds(self) -> float:
+        return 0.0
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        self.still = True
+        yield
+        self.still = False
 
     def run(self, calls: int | None = None) -> Batch:
         number = len(self._bound) if calls is None else calls
@@ -138,6 +150,18 @@ def test_a_few_slow_empty_batches_leave_no_doubt(slow: int, doubtful: bool) -> N
     measurement, _ = run_clock(Pretender("candidate", 1e-6), Interrupted("eager", 3e-6))
     assert (measurement.doubt > 1e-3) == doubtful
     assert measurement.samples["candidate"].seconds[0] == pytest.approx(1e-6)
+
+
+def test_everybody_else_stands_still_while_the_cost_of_asking_is_measured() -> None:
+    class Attentive(Pretender):
+        def run(self, calls: int | None = None) -> Batch:
+            asked.append((calls == 0, candidate.still, rival.still, self.still))
+            return super().run(calls)
+
+    asked: list[tuple[bool, ...]] = []
+    candidate, rival = Pretender("candidate", 1e-4), Pretender(RIVAL, 1e-4)
+    run_clock(candidate, Attentive("eager", 3e-4), rival)
+    assert set(asked) == {(True, True, True, False), (False, False, False, False)}
 
 
 def test_no_process_sees_an_input_set_twice() -> None:

@@ -33,6 +33,7 @@ CANDIDATE, RIVAL = "candidate", "beside"
 _SAMPLES_PER_SECOND = 8000
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
 _EXAMINED_BYTES = 64 << 20  # of larger calls no input is changed while they are timed
+_MOMENT = 0.01  # seconds
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 
 
@@ -191,6 +192,7 @@ class Participant:
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
         self.lacking = _names(constructed.get("lacking", []))
+        self._last_cpu = self.child.cpu_seconds()
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Let the process look up its arguments, and only then write the inputs in place."""
@@ -256,6 +258,11 @@ class Participant:
         if self._last_cpu:
             self._idle_cpu += now - self._last_cpu
         return now
+
+    def restless_seconds(self) -> float:
+        """Processor time since it answered last, a moment ago, while nobody asked for anything."""
+        time.sleep(_MOMENT)
+        return self.child.cpu_seconds() - self._last_cpu
 
     @property
     def capacity(self) -> int:

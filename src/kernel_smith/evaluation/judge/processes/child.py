@@ -25,6 +25,10 @@ _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
 _COMPILING_SECONDS = 180.0  # that one request of a child may wait for compilers, at most
 
+_STILL_SECONDS = 2.0  # to stop all threads takes microseconds
+_LOOK_SECONDS = 1e-4
+_STANDING = frozenset("TtZX")  # stopped, traced or dead, as proc(5) has it
+
 _BRINGS_DESCRIPTORS = frozenset({"chunks"})
 
 FailureKind = Literal[
@@ -202,6 +206,29 @@ class Child:
             yield
         finally:
             self._signal(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """The same, and not before all of them have stopped: one that is in the operating system's
+        hands, for gigabytes of fresh memory, say, takes up a core until it comes back."""
+        with self.stopped():
+            deadline = time.monotonic() + _STILL_SECONDS
+            while not self._stands_still():
+                if time.monotonic() > deadline:
+                    raise self._failure("timeout", "a thread does not stop", self.read_log())
+                time.sleep(_LOOK_SECONDS)
+            yield
+
+    def _stands_still(self) -> bool:
+        try:
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                with contextlib.suppress(FileNotFoundError):  # that thread has ended
+                    state = Path(f"/proc/{self.pid}/task/{thread}/stat").read_text()
+                    if state.rpartition(")")[2].split()[0] not in _STANDING:
+                        return False
+        except OSError:  # the process has ended, as whoever asks it next will learn
+            return True
+        return True
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

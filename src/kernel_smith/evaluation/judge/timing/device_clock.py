@@ -32,6 +32,7 @@ from kernel_smith.evaluation.judge.timing.host_clock import (
     Samples,
     batch_length,
     enough,
+    standing_still,
 )
 from kernel_smith.evaluation.judge.timing.rival import blame
 from kernel_smith.records import Sampling, Workload
@@ -185,7 +186,7 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     """Alternate until the interval is tight."""
     candidate, eager = contest.candidate, contest.bench.eager()
     samples = {participant.name: Samples() for participant in contest.everyone}
-    asking = cost_of_asking(eager)
+    asking = cost_of_asking(eager, [p for p in contest.everyone if p is not eager])
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
     warm_up = 1 if contest.length == 1 else _WARM_UP_ROUNDS[way]
@@ -209,12 +210,16 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     return measurement
 
 
-def cost_of_asking(participant: DeviceParticipant) -> Asking:
-    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device."""
+def cost_of_asking(
+    participant: DeviceParticipant, others: Sequence[DeviceParticipant] = ()
+) -> Asking:
+    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device.
+    `others` stand still meanwhile; what they left on the device shows when it is probed."""
     walls = []
-    for _ in range(_EMPTY_BATCHES):
-        device_state.quiet().make_cold()
-        walls.append(participant.run_nothing())
+    with standing_still(others):
+        for _ in range(_EMPTY_BATCHES):
+            device_state.quiet().make_cold()
+            walls.append(participant.run_nothing())
     return Asking.of(walls)
 
 

@@ -12,6 +12,7 @@ sampling stops when their interval is tight enough, or the budget is spent.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import time
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.participant import RIVAL, Batch, Participant, Windows
+from kernel_smith.evaluation.judge.timing.integrity import check_rest
 from kernel_smith.evaluation.judge.timing.rival import blame
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, estimate, usual_sum
 from kernel_smith.records import Sampling
@@ -126,7 +128,10 @@ def measure(
     for turn in range(warm_up + sampling.max_rounds):
         count = _system_random.choice((length, max(1, length // 2)))
         chosen = list(islice(sets, count))
-        asking = asking or cost_of_asking(baselines[0], chosen[0])
+        if asking is None:
+            reference, *others = baselines
+            check_rest(candidate.restless_seconds())
+            asking = cost_of_asking(reference, chosen[0], [candidate, *others])
         batches = {}
         for participant in _system_random.sample(everyone, len(everyone)):
             with blame(participant):
@@ -209,7 +214,20 @@ class Asking(NamedTuple):
         return cls(low, high - low)
 
 
-def cost_of_asking(reference: Participant, any_set: InputSet) -> Asking:
-    """Measured where nobody has an interest in its length."""
+def cost_of_asking(
+    reference: Participant, any_set: InputSet, others: Sequence[Participant] = ()
+) -> Asking:
+    """Measured where nobody has an interest in its length, while whoever has stands still: what is
+    subtracted from everybody's time makes the faster one look faster still."""
     reference.bind([any_set])
-    return Asking.of([reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES)])
+    with standing_still(others):
+        return Asking.of([reference.run(0).windows.run_wall for _ in range(_EMPTY_BATCHES)])
+
+
+@contextlib.contextmanager
+def standing_still(participants: Sequence[Participant]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for participant in participants:
+            with blame(participant):
+                stack.enter_context(participant.child.standing_still())
+        yield

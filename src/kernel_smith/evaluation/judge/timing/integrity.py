@@ -58,6 +58,15 @@ def check_processor_use(
         )
 
 
+def check_rest(seconds: float) -> None:
+    """Before its first timed call a process has been constructed, and waits."""
+    if seconds > _SLACK_SECONDS:
+        raise Suspected(
+            Reason.BACKGROUND_WORK,
+            f"used {seconds * 1e3:.1f} ms of processor time before it was asked for anything",
+        )
+
+
 def check_library_time(shares: Sequence[KernelShare], seconds_per_call: float) -> None:
     """For tasks that forbid the library. Allocating the output goes through it, and is allowed.
 
