@@ -149,6 +149,47 @@ def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path) -> None:
     assert end_of(evaluation) in expected, evaluation.model_dump_json(indent=1)
 
 
+LOOKS_ALIKE = {
+    "jit_of_its_own": HONEST.replace(
+        "class ModelNew",
+        """
+class plain:
+    jit = staticmethod(lambda function: function)
+
+
+@plain.jit
+def turns():
+    return 1
+
+
+class ModelNew""",
+    ).replace("        kernels.", "        for _ in range(turns()): kernels."),
+    "remarks_that_are_counted": HONEST.replace("kernels = cpp(", "TEXT = ")
+    .replace('""")', '"""\nkernels = cpp(TEXT)')
+    .replace("        kernels.", "        for _ in range(1 + TEXT.count('// again')): kernels."),
+}
+MORE_WORK = {
+    "jit_of_its_own": ("return 1", "return 60"),
+    "remarks_that_are_counted": ("#include <cmath>", "#include <cmath>\n" + "// again\n" * 60),
+}
+
+
+@pytest.mark.parametrize("trick", LOOKS_ALIKE)
+def test_what_looks_like_another_program_and_does_more_gets_its_own_times(
+    engine: LocalEngine, trick: str
+) -> None:
+    """Programs that compile to the same are not timed at length: sixty turns in place of one must
+    not pass for one."""
+    options = Options(screen=False, seeds=2, sampling=SAMPLING, limits=LIMITS, time_twins=False)
+    slower = LOOKS_ALIKE[trick].replace(*MORE_WORK[trick])
+    evaluations = [
+        engine.evaluate(load_task("small_softmax.py"), Candidate(source=source), options)
+        for source in (LOOKS_ALIKE[trick], slower)
+    ]
+    assert all(evaluation.ok for evaluation in evaluations)
+    assert evaluations[1].twin is None
+
+
 @pytest.mark.parametrize("task", ["small_softmax.py", "large_softmax.py"])
 def test_an_honest_kernel_is_still_accepted_after_all_of_them(
     engine: LocalEngine, task: str

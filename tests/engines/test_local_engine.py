@@ -380,7 +380,7 @@ def test_closing_leaves_nothing_and_the_engine_can_be_used_again(
     assert folders(own_temp) == []
 
 
-def test_what_compiles_to_the_same_is_not_timed_again_unless_asked_to(
+def test_what_compiles_to_the_same_is_timed_no_more_than_briefly_unless_asked_to(
     engine: LocalEngine, small_task: Task, honest_source: str, quick: Options
 ) -> None:
     def judge(source: str, options: Options) -> Evaluation:
@@ -391,7 +391,6 @@ def test_what_compiles_to_the_same_is_not_timed_again_unless_asked_to(
     first, twin = judge(honest_source, lazy), judge(remarked, lazy)
     assert first.ok and twin.ok and first.binary == twin.binary is not None
     assert twin.twin == first.candidate_hash and twin.timing == first.timing
-    assert "timing" not in twin.seconds
     again = judge(honest_source, lazy)
     assert again.twin is None and "timing" in again.seconds
     thorough = lazy.model_copy(update={"time_twins": True})

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from kernel_smith.evaluation.judge.timing.twins import fingerprint
+from kernel_smith.evaluation.judge.timing.twins import agree, fingerprint
+from kernel_smith.records import Timing
 
 HOST = '''
 SOURCE = r"""TEXT"""
@@ -64,11 +67,32 @@ def test_the_program_around_it_counts_but_for_its_looks(product: Path) -> None:
 
 
 def test_of_a_jitted_function_only_the_signature_counts(product: Path) -> None:
-    one = fingerprint(triton(), [], [product])
-    assert fingerprint(triton("y = x + 0"), [], [product]) == one
-    assert fingerprint(triton(warps=8), [], [product]) != one
+    one = fingerprint(triton(), [], [product], jitted=True)
+    assert fingerprint(triton("y = x + 0"), [], [product], jitted=True) == one
+    assert fingerprint(triton(warps=8), [], [product], jitted=True) != one
     wider = triton().replace("= 64", "= 128")
-    assert fingerprint(wider, [], [product]) != one
+    assert fingerprint(wider, [], [product], jitted=True) != one
+
+
+def test_where_kernels_are_texts_every_function_counts(product: Path) -> None:
+    one = fingerprint(triton(), [], [product])
+    assert fingerprint(triton("y = x + 0"), [], [product]) != one
+
+
+def timing(*speedups: tuple[float, float]) -> Timing:
+    """Per workload the interval of a speedup."""
+    workloads = [
+        SimpleNamespace(baselines=[SimpleNamespace(speedup=SimpleNamespace(low=low, high=high))])
+        for low, high in speedups
+    ]
+    return cast(Timing, SimpleNamespace(workloads=workloads))
+
+
+def test_times_agree_where_no_workload_says_otherwise() -> None:
+    known = timing((1.9, 2.1), (2.9, 3.1))
+    assert agree(timing((1.0, 2.0), (3.0, 4.0)), known)
+    assert not agree(timing((1.0, 1.8), (2.9, 3.1)), known), "slower"
+    assert not agree(timing((1.9, 2.1), (3.2, 3.3)), known), "faster: whose times are these?"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from kernel_smith.evaluation.judge.platform.participant import RIVAL, Participan
 from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.evaluation.judge.timing.outcome import gains, summarise
 from kernel_smith.evaluation.judge.timing.rival import Rival, RivalFailed
-from kernel_smith.evaluation.judge.timing.twins import fingerprint
+from kernel_smith.evaluation.judge.timing.twins import agree, briefly, fingerprint
 from kernel_smith.records import (
     MEANINGS,
     Accuracy,
@@ -99,14 +99,18 @@ class Pipeline(Generic[ParticipantT]):
         if contestant.route != "native":
             return self._record(reason=None, accuracy=_worst_accuracy(checked))
         source = contestant.candidate.source
-        self._binary = fingerprint(source, compiler.kernel_texts, compiler.products())
+        jitted = contestant.backend.in_process
+        texts, products = compiler.kernel_texts, compiler.products()
+        self._binary = fingerprint(source, texts, products, jitted=jitted)
         if self._invited is not None:
             self._invite(self._invited, bench)
         if self._binary is None or self._invited is not None:
             return self._time(bench, checked)
         key = content_hash(self._binary, self._options.model_dump_json())
         twin = bench.twins.find(key, contestant.candidate.content_hash)
-        if twin is not None and not self._options.time_twins:
+        if self._options.time_twins:
+            twin = None
+        if twin is not None and self._is_as_fast(twin, bench, checked):
             return self._record_twin(twin, _worst_accuracy(checked))
         evaluation = self._time(bench, checked)
         if evaluation.ok:
@@ -125,6 +129,21 @@ class Pipeline(Generic[ParticipantT]):
         """What is said of a rival that failed when it was timed."""
         assert self._invited is not None
         return _unqualified(self._invited, failure.reason, failure.message)
+
+    def _is_as_fast(
+        self, twin: Evaluation, bench: Bench[ParticipantT], checked: dict[str, Checked]
+    ) -> bool:
+        """As a glance at the clock shows: a program that looks alike may do more."""
+        assert twin.timing is not None
+        contestant, place = self._contestant, self._platform.place
+        contestant.options = briefly(self._options)
+        try:
+            seconds = {name: check.seconds_per_call for name, check in checked.items()}
+            found = self._platform.time(bench, contestant, None, seconds)
+        finally:
+            contestant.options = self._options
+        timing, _ = summarise(self._task, found.outcomes, self._options, place)
+        return agree(timing, twin.timing)
 
     def _time(self, bench: Bench[ParticipantT], checked: dict[str, Checked]) -> Evaluation:
         seconds = {name: check.seconds_per_call for name, check in checked.items()}
@@ -147,8 +166,8 @@ class Pipeline(Generic[ParticipantT]):
         carried = ("timing", "kernels", "device", "device_kernels", "rooflines", "ceilings")
         fields = {name: getattr(twin, name) for name in carried}
         self._journal.note(
-            f"compiles to the same as candidate {twin.candidate_hash[:12]}, and was not timed: "
-            "these are its times"
+            f"compiles to the same as candidate {twin.candidate_hash[:12]}, and was timed no "
+            "longer than to see that: these are its times"
         )
         return self._record(reason=None, accuracy=accuracy, twin=twin.candidate_hash, **fields)
 
