@@ -2,7 +2,8 @@
 
 One file in `candidates` is one exploit, and its number is that of the list of exploits seen in the
 wild; from 50 on they were invented against this judge. Each file states, as literals that are read
-and not run, the task it attacks and how its evaluation must end: with the static screen, and (since
+and not run, the task it attacks, how many rounds of timing it needs if not few, and how its
+evaluation must end: with the static screen, and (since
 the screen is a courtesy that anybody can get round) by the run-time defences alone. The screen is
 asked directly; evaluated is what gets past it, once, without it.
 
@@ -77,7 +78,8 @@ def literals(path: Path) -> dict[str, Any]:
     return {
         node.targets[0].id: ast.literal_eval(node.value)
         for node in assignments
-        if isinstance(node.targets[0], ast.Name) and node.targets[0].id in ("TASK", "EXPECT")
+        if isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in ("TASK", "EXPECT", "ROUNDS")
     }
 
 
@@ -109,9 +111,13 @@ def engine() -> Iterator[LocalEngine]:
 
 
 def evaluate(
-    engine: LocalEngine, task: str, candidate: Candidate, limits: Limits = LIMITS
+    engine: LocalEngine,
+    task: str,
+    candidate: Candidate,
+    limits: Limits = LIMITS,
+    sampling: Sampling = SAMPLING,
 ) -> Evaluation:
-    options = Options(screen=False, seeds=2, sampling=SAMPLING, limits=limits)
+    options = Options(screen=False, seeds=2, sampling=sampling, limits=limits)
     return engine.evaluate(load_task(task), candidate, options)
 
 
@@ -143,7 +149,10 @@ def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path) -> None:
             evaluate(engine, task, candidate)
         return
     limits = LIMITS if TIMEOUTS.isdisjoint(expected) else SHORT
-    evaluation = evaluate(engine, task, candidate, limits)
+    rounds = literals(path).get("ROUNDS")
+    lasting = {"min_rounds": rounds, "max_rounds": rounds, "max_seconds": 60.0} if rounds else {}
+    sampling = SAMPLING.model_copy(update=lasting)
+    evaluation = evaluate(engine, task, candidate, limits, sampling)
     if Reason.LIBRARY_FORBIDDEN in expected and NEEDS_SAMPLING in str(evaluation.notes):
         pytest.skip(f"this machine cannot sample processes: {evaluation.notes}")
     assert end_of(evaluation) in expected, evaluation.model_dump_json(indent=1)

@@ -275,3 +275,53 @@ def test_batches_are_short_enough_for_a_slow_rival(
 ) -> None:
     length = batch_length(reference, candidate, 10**9, rival_seconds=rival)
     assert length == 1 or length * rival <= 0.1 * (1 + 1e-9)
+
+
+class Uneven(Pretender):
+    """Some of its batches cost more: in processor time, or because others had the core."""
+
+    def __init__(self, *of: Any, every: int = 6, extra: float, worked: bool = True) -> None:
+        super().__init__(*of)
+        self.every, self.extra, self.worked = every, extra, worked
+        self.batches = 0
+
+    def run(self, calls: int | None = None) -> Batch:
+        batch = super().run(calls)
+        self.batches += 1
+        if self.batches % self.every:
+            return batch
+        wall, cpu = batch.windows.run_wall + self.extra, batch.windows.run_cpu
+        windows = Windows(wall, cpu + self.extra * self.worked, 0.0, 0.0)
+        return Batch(batch.calls, windows, None, [], self.seconds)
+
+
+def speedup(candidate: Pretender, eager: Pretender) -> float:
+    measurement, _ = run_clock(candidate, eager, min_rounds=60, max_rounds=60)
+    return measurement.log_ratio("eager", "candidate").interval().value
+
+
+def test_batches_that_do_the_work_of_others_count_for_all_of_them() -> None:
+    """In wall time they are left out; the processor's books show them."""
+    honest = speedup(Pretender("candidate", 5e-4), Pretender("eager", 1e-3))
+    paying = speedup(Uneven("candidate", 5e-4, extra=0.1), Pretender("eager", 1e-3))
+    assert honest == pytest.approx(2)
+    assert paying < 0.5
+    once = speedup(Uneven("candidate", 5e-4, every=40, extra=1.0), Pretender("eager", 1e-3))
+    assert once < 0.5
+
+
+def test_batches_that_were_disturbed_do_not_count() -> None:
+    disturbed = Uneven("candidate", 5e-4, extra=0.1, worked=False)
+    assert speedup(disturbed, Pretender("eager", 1e-3)) == pytest.approx(2)
+
+
+def test_what_befalls_the_reference_as_well_is_nobodys_work() -> None:
+    candidate, eager = (
+        Uneven(n, s, extra=2 * s) for n, s in (("candidate", 5e-4), ("eager", 1e-3))
+    )
+    assert speedup(candidate, eager) == pytest.approx(2, rel=0.02)
+
+
+def test_a_pause_of_a_moment_is_not_charged() -> None:
+    paused = Uneven("candidate", 5e-4, every=40, extra=0.002)
+    assert speedup(paused, Pretender("eager", 1e-3)) == pytest.approx(2)

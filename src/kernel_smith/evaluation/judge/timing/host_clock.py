@@ -35,6 +35,8 @@ _SHARE_OF_DIFFERENCE = 0.02
 _WARM_UP_ROUNDS = 2
 _FEWEST_ROUNDS = 5  # of calls so long that more would take longer than was asked for
 _USUAL_SERVICE = 1.05
+# Where a hypervisor takes the processor away, the pause is counted as work, rarely and briefly.
+_UNEVEN_SHARE, _UNEVEN_SECONDS = 0.05, 0.002
 _HIDDEN_CHECKS = 0.1  # per round
 
 _system_random = random.SystemRandom()
@@ -59,17 +61,28 @@ class Samples:
     seconds: list[float] = field(default_factory=list)
     windows: list[Windows] = field(default_factory=list)
     inner: list[float] = field(default_factory=list)
-    calls: int = 0
+    lengths: list[int] = field(default_factory=list)  # calls per batch
+
+    @property
+    def calls(self) -> int:
+        return sum(self.lengths)
 
     def add(self, batch: Batch, empty: float) -> None:
         self.seconds.append(max(batch.windows.run_wall - empty, 1e-9) / batch.calls)
         self.windows.append(batch.windows)
         self.inner.append(batch.inner_seconds)
-        self.calls += batch.calls
+        self.lengths.append(batch.calls)
 
     def outside_cpu(self) -> float:
         """Processor seconds that its process used beside the calls."""
         return usual_sum([w.service_cpu + w.idle_cpu for w in self.windows])
+
+    def calling_cpu(self) -> tuple[float, float]:
+        """Processor seconds of all calls: as they were, and had the costliest batches been like the
+        others."""
+        spent = [window.run_cpu for window in self.windows]
+        per_call = [cpu / calls for cpu, calls in zip(spent, self.lengths, strict=True)]
+        return sum(spent), usual_sum(per_call) / len(per_call) * self.calls
 
 
 @dataclass(frozen=True)
@@ -156,6 +169,7 @@ def measure(
         pass
     for name in samples.keys() & {candidate.name, RIVAL}:
         _charge_outside_work(samples[name], samples[baselines[0].name])
+        _charge_uneven_work(samples[name], samples[baselines[0].name])
     return measurement
 
 
@@ -167,6 +181,25 @@ def _charge_outside_work(participant: Samples, reference: Samples) -> None:
     excess = participant.outside_cpu() - _USUAL_SERVICE * reference.outside_cpu()
     if excess > 0:
         participant.seconds = [s + excess / participant.calls for s in participant.seconds]
+
+
+def _charge_uneven_work(participant: Samples, reference: Samples) -> None:
+    """Work for many batches that was done in a few counts for all of them.
+
+    The costliest rounds are left out of the estimate, because mostly it was the machine that made
+    them so. But a busy machine takes wall time, and hardly any processor time: what a participant
+    spent of that in all must be what its usual batches suggest, as far as the reference's does.
+    """
+    spent, usual = participant.calling_cpu()
+    reference_spent, reference_usual = reference.calling_cpu()
+    if min(usual, reference_usual) <= 0:
+        return
+    natural = max(reference_spent / reference_usual, 1.0) + _UNEVEN_SHARE
+    excess = spent - natural * usual - _UNEVEN_SECONDS
+    if excess > 0:
+        # Where several cores took part, the time is shorter than what the processors spent.
+        wall = excess * min(1.0, sum(w.run_wall for w in participant.windows) / spent)
+        participant.seconds = [s + wall / participant.calls for s in participant.seconds]
 
 
 def enough(
