@@ -56,7 +56,7 @@ class Options(Record):
     )
     time_twins: bool = Field(
         default=True,
-        description="time also what compiles to the same as a candidate that was timed before?",
+        description="time at length also what compiles to the same as one that was timed before?",
     )
     admit: tuple[Admission, ...] = ()
     sampling: Sampling = Sampling()
