@@ -6,11 +6,12 @@ It runs in a thread here, without confinement: the protocol is the same.
 from __future__ import annotations
 
 import base64
+import math
 import pickle
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -96,11 +97,13 @@ class Judge:
     def go(self, calls: int) -> dict[str, Any]:
         return self.ask("go", calls=calls, nonce="secret")
 
-    def collect(self, calls: int, shape: tuple[int, ...] = (3,)) -> tuple[Any, list[torch.Tensor]]:
+    def collect(
+        self, calls: int, shape: tuple[int, ...] = (3,), own: Sequence[bool] = ()
+    ) -> tuple[Any, list[torch.Tensor]]:
         layout = Layout()
         slots = [layout.place(shape, contiguous_stride(shape), torch.float32) for _ in range(calls)]
         self.outputs.raw(0, layout.size).fill_(0xFF)
-        answer = self.ask("collect", slots=[[slot.to_json()] for slot in slots])
+        answer = self.ask("collect", slots=[[slot.to_json()] for slot in slots], own=own)
         return answer, [self.outputs.view(slot) for slot in slots]
 
 
@@ -175,6 +178,27 @@ def test_binding_again_forgets_the_results_of_before(judge: Judge) -> None:
         answer, outputs = judge.collect(1)
         assert answer["count"] == 1
         assert outputs[0][0] == 2 * start
+
+
+def test_results_that_the_process_hands_over_itself_are_overwritten_there(judge: Judge) -> None:
+    """What comes back to the program is worth nothing; what must not be overwritten is not."""
+    judge.start("""
+        import torch
+
+        class ModelNew(torch.nn.Module):
+            last = torch.zeros(3)
+
+            def forward(self, x):
+                before, self.last = self.last, x * 2
+                self.seen = before.clone()
+                return self.last if x[0] > 0 else self.seen
+    """)
+    for own, left in (([False], 2.0), ([True], math.nan)):
+        for first in (1.0, -1.0):
+            judge.bind([torch.full((3,), first)])
+            judge.go(1)
+            _, outputs = judge.collect(1, own=own)
+        assert outputs[0].tolist() == pytest.approx([left] * 3, nan_ok=True)
 
 
 def test_nested_arguments_arrive_as_the_task_wrote_them(judge: Judge) -> None:

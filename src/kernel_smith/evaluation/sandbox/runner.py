@@ -293,7 +293,7 @@ class Runner:
                 odd = [index, described]
             if request["slots"]:
                 self._copy_out(tensors, request["slots"][index])
-                self._spoil(tensors, request["own"])
+                self._spoil(tensors, request.get("own", []))
         gaps = [b - a for a, b in zip(self._stamps, self._stamps[1:], strict=False)]
         inner = statistics.median(gaps) / 1e9 if gaps else 0.0
         return {"first": first, "odd": odd, "count": len(self._results), "inner": inner}
