@@ -32,6 +32,7 @@ CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
 _SAMPLES_PER_SECOND = 8000
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
+_EXAMINED_BATCHES = 0.25  # of those that are timed
 _EXAMINED_BYTES = 64 << 20  # of larger calls no input is changed while they are timed
 _MOMENT = 0.01  # seconds
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
@@ -362,9 +363,11 @@ class Participant:
                 self._spoilt_with = self.room.spoil(self.child, slots, self._own)
 
     def _to_examine(self, count: int) -> Sequence[int]:
-        """All calls, or one that nobody can foresee."""
+        """All calls, or now and then one that nobody can foresee."""
         if self._thorough:
             return range(count)
+        if _system_random.random() > _EXAMINED_BATCHES:
+            return []
         call = _system_random.randrange(count)
         slots = (*self._input_slots[call], *self._output_slots[call])
         return [call] if sum(slot.nbytes for slot in slots) <= _EXAMINED_BYTES else []
@@ -374,6 +377,8 @@ class Participant:
         changed = [slot for call in calls for slot in self._input_slots[call]]
         if self._thorough:
             changed += self._parameter_slots.values()
+        if not changed:
+            return frozenset()
         self._flip(changed)
         other = self._changed_outputs(calls)
         self._flip(changed)  # as they were
