@@ -61,7 +61,7 @@ class Answering:
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         self._bound = list(sets)
 
-    def run(self) -> Any:
+    def run(self, *, thorough: bool) -> Any:
         return SimpleNamespace(windows=SimpleNamespace(run_wall=1.0))
 
     def bound(self, call: int) -> InputSet:
