@@ -249,7 +249,7 @@ def test_handing_out_shuffles_and_marks_as_used(make_stock: MakeStock) -> None:
     assert all(check.used for check in stock.checks)
 
 
-def test_no_set_serves_two_candidates_however_soon_the_next_one_comes(
+def test_what_something_was_told_about_serves_nobody_however_soon_the_next_one_comes(
     make_stock: MakeStock,
 ) -> None:
     stock = make_stock(source("[torch.randn(4, 4)]"))
@@ -260,9 +260,12 @@ def test_no_set_serves_two_candidates_however_soon_the_next_one_comes(
         shown += islice(stock.timing_sets(), 6)
         return {content(inputs) for inputs in shown}
 
-    first, second = show_one_candidate(), show_one_candidate()
+    first = show_one_candidate()
+    stock.reveal()
+    second, third = show_one_candidate(), show_one_candidate()
     assert len(first) == len(second)
     assert not first & second
+    assert second & third, "of one that was accepted, nothing was told"
 
 
 def test_idle_time_replaces_everything_that_was_used(make_stock: MakeStock) -> None:

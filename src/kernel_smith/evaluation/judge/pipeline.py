@@ -70,6 +70,7 @@ class Pipeline(Generic[ParticipantT]):
 
     def _run(self) -> Evaluation:
         contestant, step = self._contestant, self._journal.step
+        bench: Bench[ParticipantT] | None = None
         try:
             with step("screen"):
                 tree = contestant.screen()
@@ -85,6 +86,8 @@ class Pipeline(Generic[ParticipantT]):
                 return self._run_gates(bench)
         except Rejected as rejected:
             self.in_doubt = isinstance(rejected, Suspected)
+            if bench is not None:
+                bench.reveal()
             return self._record(reason=rejected.reason, rejected=rejected)
 
     def _tell_of_waiting(self, held: int) -> None:

@@ -179,11 +179,14 @@ class LargePool:
         return self._facts[AUTHOR]
 
     def hand_out_checks(self) -> list[Check]:
-        """All check sets in random order, so that position says nothing. None was used before."""
+        """All check sets in random order, so that position says nothing. None is known already."""
         self.redraw_one()
         for check in self.checks:
             check.used = True
         return _system_random.sample(self.checks, len(self.checks))
+
+    def reveal(self) -> None:
+        """None is handed out twice in any case."""
 
     def hand_out_hidden_checks(self) -> list[Check]:
         """Variants for the midst of timing."""

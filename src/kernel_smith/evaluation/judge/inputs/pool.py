@@ -5,10 +5,10 @@ distribution under several seeds, and its variants. *Timing sets* are inputs alo
 process answers them in the same round as the candidate.
 
 A candidate sees no set twice: timing hands them out without replacement, and when they run out it
-mixes the elements of two of them, as long as there are mixtures left. And none serves another
-candidate: what a program learns of its inputs, it can tell whoever writes the next one, if only in
-the text of an exception. So what was used is redrawn, ahead of time whenever the judge has nothing
-else to do, and at the latest when the next candidate is checked.
+mixes the elements of two of them, as long as there are mixtures left. What was told about a set, or
+what a program that failed may have told of it in the text of an exception, helps nobody: all that
+such a candidate saw is redrawn before the next one is checked. What others saw is redrawn whenever
+the judge has nothing else to do.
 
 Sets of a workload too large for that are drawn when they are needed: see `large_pool.py`.
 """
@@ -45,7 +45,6 @@ from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
 
 _SHARE_OF_HIDDEN = 2  # of what may be kept
-_HIDDEN_CHECKS = {"cpu": 2, "cuda": 1}  # per variant; on a GPU a few of them are used at most
 _MAX_SECONDS = 0.5
 _MIN_TIMING_SETS = 4
 _MAX_TIMING_SETS = 4096
@@ -89,6 +88,9 @@ class Pool(Protocol):
     def compare_timed(
         self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
     ) -> Comparison: ...
+    def reveal(self) -> None:
+        """Something has been told about sets that were handed out."""
+
     def redraw_one(self) -> bool: ...
 
 
@@ -143,6 +145,7 @@ class InputPool:
         self._pool: list[InputSet] = []
         self._fill_pool(min(_ENOUGH_TO_MIX[self._kind], _MAX_TIMING_SETS))
         self._seen: set[int] = set()
+        self._revealed = False
         self._mixer = self._find_mixer()
         if self._mixer is None:
             self._fill_pool(_MAX_TIMING_SETS)
@@ -178,12 +181,16 @@ class InputPool:
         return facts._replace(bounds=replace(facts.bounds, rtols=rtols))
 
     def hand_out_checks(self) -> list[Check]:
-        """All check sets in random order, so that position says nothing. None was used before."""
-        while self.redraw_one():
+        """All check sets in random order, so that position says nothing. None is known already."""
+        while self._revealed and self.redraw_one():
             pass
+        self._revealed = False
         for check in self.checks:
             check.used = True
         return _system_random.sample(self.checks, len(self.checks))
+
+    def reveal(self) -> None:
+        self._revealed = True
 
     def hand_out_hidden_checks(self) -> list[Check]:
         """Variants for the midst of timing, in random order."""
@@ -267,7 +274,6 @@ class InputPool:
     def _draw_hidden_checks(self) -> list[SmallCheck]:
         """More sets of every variant, as many as there is room for."""
         labels = [c.label for c in self.checks if c.label != AUTHOR]
-        labels *= _HIDDEN_CHECKS[self._kind]
         each = self.footprint.inputs + 3 * self.footprint.outputs
         labels = labels[: self._most_bytes // _SHARE_OF_HIDDEN // max(each, 1)]
         drawn = [self._try_variant(Variant(label)) for label in labels]

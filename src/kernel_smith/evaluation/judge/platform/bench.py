@@ -265,6 +265,11 @@ class Bench(Generic[ParticipantT]):
         if "eager" not in self._baselines and self._successor is None:
             self._successor = self._launch_baseline("eager")
 
+    def reveal(self) -> None:
+        """Something has been told about sets that were handed out."""
+        for pool in self._pools.values():
+            pool.reveal()
+
     def redraw_one(self) -> bool:
         return any(pool.redraw_one() for pool in self._pools.values())
 
