@@ -139,8 +139,9 @@ TEXTS = {
     "whole": source(f"x = x - x.mean(0); {HARDLY}", layers=LAYER),
     "two_layers": source(
         "return self.g(torch.relu(self.f(x)))",
-        layers=f"{LAYER}; self.g = torch.nn.Linear(24, 16); "
-        "self.g.weight.data.mul_(3e-4); self.g.bias.data.add_(5)",
+        # Weights that are always the same: what varies by luck is not what this is about.
+        layers=f"torch.manual_seed(1); {LAYER}; self.g = torch.nn.Linear(24, 16); "
+        "self.g.weight.data.mul_(2.7e-4); self.g.bias.data.add_(5)",
     ),
 }
 
