@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.evaluation.judge.platform import host_memory
@@ -107,4 +108,33 @@ def test_a_reference_that_nobody_asks_for_is_not_started_again_and_again(
         bench.baselines(workload, Options(baselines=("compile",)), 1)
         bench.renew_reference()
     assert len(started) == 2
+    bench.close()
+
+
+def test_statistics_that_the_reference_goes_on_gathering_are_no_modified_parameters(
+    processes: ProcessPool, write_task: Callable[..., Task]
+) -> None:
+    task = write_task(
+        """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(x)
+
+def get_inputs():
+    return [torch.randn(8, 4)]
+"""
+    )
+    bench = Bench(task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
+    (workload,) = task.workloads
+    bench.prepare(workload)
+    before = bench.reference.statistics(workload)["norm.running_mean"].clone()
+    bench.reference.call(workload, bench.reference.draw(workload, 1))
+    assert not torch.equal(before, bench.reference.statistics(workload)["norm.running_mean"])
+    assert bench.eager().parameters_unchanged()
     bench.close()

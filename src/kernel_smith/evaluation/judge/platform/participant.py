@@ -157,12 +157,10 @@ class Participant:
         self._workload = workload
         layout, out_layout = Layout(), Layout()
         parameters = dict(reference.model(workload).named_parameters())
-        statistics = reference.statistics(workload)
-        self._parameters = {name: p.detach() for name, p in (parameters | statistics).items()}
-        self._parameter_slots = {
-            name: layout.place(p.shape, contiguous_stride(p.shape), p.dtype)
-            for name, p in self._parameters.items()
-        }
+        statistics = reference.statistics(workload)  # which a call may change, the reference's too
+        self._parameters = {name: p.detach() for name, p in parameters.items()}
+        self._parameter_slots = _place_all(layout, self._parameters)
+        statistic_slots = _place_all(layout, statistics)
         largest = _largest_of_each([s.tensors for s in like])
         self._bases = [[layout.like(t).offset for t in largest] for _ in range(capacity)]
         by_output = [
@@ -177,8 +175,9 @@ class Participant:
         self.room.make(
             self.child, layout.size, out_layout.size, self.limits.load_seconds, in_place=in_place
         )
-        for name, slot in self._parameter_slots.items():
-            self.room.inputs.view(slot).copy_(self._parameters[name])
+        values = self._parameters | statistics
+        for name, slot in (self._parameter_slots | statistic_slots).items():
+            self.room.inputs.view(slot).copy_(values[name])
         self.room.settle()
         constructed = self.child.ask(
             "construct",
@@ -186,8 +185,8 @@ class Participant:
             key=workload.name,
             seed=reference.parameter_seed,
             arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
-            parameters={name: self._parameter_slots[name].to_json() for name in parameters},
-            statistics={name: self._parameter_slots[name].to_json() for name in statistics},
+            parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
+            statistics={name: slot.to_json() for name, slot in statistic_slots.items()},
             unlike_new=reference.unsettled(workload),
             kept=kept_results,
         )
@@ -452,6 +451,13 @@ def _count(number: Any) -> int:
     if not isinstance(number, int):
         raise ChildFailed("protocol", f"expected a number, got {type(number).__name__}")
     return number
+
+
+def _place_all(layout: Layout, tensors: dict[str, torch.Tensor]) -> dict[str, Slot]:
+    return {
+        name: layout.place(t.shape, contiguous_stride(t.shape), t.dtype)
+        for name, t in tensors.items()
+    }
 
 
 def _names(sent: Any) -> list[str]:
