@@ -195,9 +195,9 @@ def test_timed_calls_are_compared_by_how_they_vary(write_task: WriteTask, budget
     pool = judged(write_task(TEXTS["rows"]), budget)
     inputs = next(iter(pool.timing_sets()))
     want = pool.reference.call(pool.workload, inputs).tensors
-    assert pool.compare_timed(inputs, [want[0].clone()], want).reason is None
+    assert pool.check(inputs).compare_timed([want[0].clone()], want, inputs).reason is None
     flat = torch.full_like(want[0], float(want[0].mean()))
-    assert pool.compare_timed(inputs, [flat], want).reason is not None
+    assert pool.check(inputs).compare_timed([flat], want, inputs).reason is not None
 
 
 # Of a large whole there are two draws: what is admitted when it is small must not be refused then.

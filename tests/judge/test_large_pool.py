@@ -387,7 +387,7 @@ def test_a_right_answer_passes(make: MakePool, text: str, budget: Budget) -> Non
         assert check.agrees(answers[0], inputs)
     for inputs in islice(pool.timing_sets(), 2):
         got = answer(pool, inputs)
-        assert pool.compare_timed(inputs, got, answer(pool, inputs)).reason is None
+        assert pool.check(inputs).compare_timed(got, answer(pool, inputs), inputs).reason is None
         assert pool.check(inputs).compare(got, inputs).reason is None
 
 
@@ -440,7 +440,7 @@ def test_one_wrong_element_of_a_timed_call_is_found(
     inputs = next(pool.timing_sets())
     got, want = answer(pool, inputs), answer(pool, inputs)
     got[0][row, column] += excess * 4e-5 * (got[0][row, column].abs() + scale_of(got[0]))
-    comparison = pool.compare_timed(inputs, got, want)
+    comparison = pool.check(inputs).compare_timed(got, want, inputs)
     assert comparison.reason is not None
     assert comparison.worst is not None
     assert comparison.worst.index == (row, column)
@@ -614,7 +614,7 @@ def test_precision_is_as_the_task_allows(
 ) -> None:
     pool = make(text.replace("PRECISION", allowed))
     for check, inputs in all_checks(pool):
-        coarse = pool.reference.coarse(pool.workload, inputs, used).tensors
+        coarse = pool.reference.coarse(pool.workload, inputs, used, wide=True).tensors
         comparison = check.compare([t.float() for t in coarse], inputs)
         assert comparison.reason is reason, comparison.worst
 
@@ -632,7 +632,7 @@ def test_a_variant_that_the_allowed_precision_cannot_serve_is_left_out(make: Mak
     pool = make(CAPPED.replace("PRECISION", "tf32"))
     assert pool.rows is None
     for check, inputs in all_checks(pool):
-        coarse = pool.reference.coarse(pool.workload, inputs, tf32).tensors
+        coarse = pool.reference.coarse(pool.workload, inputs, tf32, wide=True).tensors
         assert check.compare([t.float() for t in coarse], inputs).reason is None, check.label
 
 
@@ -644,8 +644,10 @@ def test_precision_counts_in_timed_calls(
     inputs = next(pool.timing_sets())
     got = right(pool, inputs)
     if used is not None:
-        got = [t.float() for t in pool.reference.coarse(pool.workload, inputs, used).tensors]
-    assert pool.compare_timed(inputs, got, answer(pool, inputs)).reason is reason
+        got = [
+            t.float() for t in pool.reference.coarse(pool.workload, inputs, used, wide=True).tensors
+        ]
+    assert pool.check(inputs).compare_timed(got, answer(pool, inputs), inputs).reason is reason
 
 
 INEXACT = source("return (x + 1e4) - 1e4", settings='{"variants": []}')
@@ -705,7 +707,7 @@ def test_a_timed_call_that_agrees_asks_nobody(
         raise AssertionError("asked")
 
     monkeypatch.setattr(checks_module, "expect", refuse)
-    assert pool.compare_timed(inputs, got, answer(pool, inputs)).reason is None
+    assert pool.check(inputs).compare_timed(got, answer(pool, inputs), inputs).reason is None
 
 
 PRODUCT = source("return x @ y", "[torch.randn(48, 512), torch.randn(512, 64)]", "x, y")
@@ -722,7 +724,7 @@ def test_hidden_checks_in_the_midst_of_timed_calls_are_compared_by_kind(
         got, want = right(pool, inputs), answer(pool, inputs)
         assert check.compare(got, inputs).reason is None
         if timed:
-            comparison = pool.compare_timed(inputs, got, want)
+            comparison = pool.check(inputs).compare_timed(got, want, inputs)
         else:
             comparison = pool.check(inputs).compare(got, inputs)
         assert comparison.reason is None, comparison.worst
@@ -875,7 +877,9 @@ def test_nothing_is_kept_of_a_set(make: MakePool, text: str) -> None:
             found.append(check.compare([torch.zeros_like(t) for t in answer(pool, inputs)], inputs))
             check.agrees(right(pool, inputs), inputs)
         inputs = next(pool.timing_sets())
-        found.append(pool.compare_timed(inputs, right(pool, inputs), answer(pool, inputs)))
+        found.append(
+            pool.check(inputs).compare_timed(right(pool, inputs), answer(pool, inputs), inputs)
+        )
         return found
 
     judge()

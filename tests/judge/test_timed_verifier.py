@@ -53,6 +53,8 @@ class Results:
     def parameters_unchanged(self) -> bool:
         return True
 
+    def release(self) -> None: ...
+
 
 Change = Callable[[torch.Tensor, torch.Tensor], None]
 Timing = Callable[[Change], None]
@@ -64,9 +66,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[InputSet]:
     sets: list[InputSet] = []
     expect = checks.expect
 
-    def note(reference: Reference, workload: Any, inputs: InputSet, extra: float) -> Any:
+    def note(reference: Reference, workload: Any, inputs: InputSet, *others: Any) -> Any:
         sets.append(inputs)
-        return expect(reference, workload, inputs, extra)
+        return expect(reference, workload, inputs, *others)
 
     monkeypatch.setattr(checks, "expect", note)
     monkeypatch.setattr(verifier, "check_descriptions", lambda batch, described: None)
@@ -150,3 +152,48 @@ def test_more_than_was_ever_forgiven_is_asked_about(timing: Timing) -> None:
     timing(round_the_other_way)
     with pytest.raises(Rejected):
         timing(ten_off_by_a_step)
+
+
+FAR = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x - x.mean(-1, keepdim=True)
+
+def get_inputs():
+    return [torch.randn(96, 64)]
+"""
+SMALL = Budget(kept=256 << 20, at_once=16 << 20, free=1 << 30)
+LARGE = Budget(kept=0, at_once=4 << 10, free=1 << 30)
+
+
+# Beside the usual sets, a variant's errors are large, or nothing: it is compared on its own scale.
+@pytest.mark.parametrize("budget", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["right", "wrong"])
+def test_variants_among_timed_calls_are_compared_on_their_own_scale(
+    write_task: Callable[..., Task], asked: list[InputSet], budget: Budget, share: float
+) -> None:
+    reference = Reference(write_task(FAR))
+    (workload,) = reference.task.workloads
+    pool = make_pool(reference, workload, 2, budget, look_at(reference, workload, budget))
+    hidden = len(pool.hand_out_hidden_checks())
+    seen = set()
+    for _ in range(max(hidden, 4)):
+        candidate, eager = Results([]), Results([])
+        pair = (cast(Participant, participant) for participant in (candidate, eager))
+        verify = TimedVerifier(*pair, pool, {}, lambda inputs: None)
+        inputs = verify.take_hidden_check(pool.author.draw())
+        assert inputs is not None
+        seen.add(inputs.label)
+        eager.rows = reference.call(workload, inputs).tensors
+        (exact,) = reference.oracle(workload, inputs).tensors
+        candidate.rows = [exact.float()]
+        candidate.rows[0][-1] *= 1 - share
+        batch = cast(Any, SimpleNamespace(calls=1))
+        if not share:
+            verify([inputs], batch)
+            continue
+        with pytest.raises(Rejected):
+            verify([inputs], batch)
+    assert seen

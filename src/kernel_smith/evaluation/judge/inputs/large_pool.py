@@ -12,8 +12,6 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-import torch
-
 from kernel_smith.evaluation.judge.inputs.checks import (
     AUTHOR,
     Block,
@@ -39,7 +37,6 @@ from kernel_smith.evaluation.judge.inputs.variants import (
 )
 from kernel_smith.evaluation.judge.inputs.varying import vary
 from kernel_smith.evaluation.judge.values.accuracy import expect, precision_rtol
-from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
 
 _TRIED_ROWS = 8  # that the oracle is asked about while a task is prepared
@@ -201,12 +198,6 @@ class LargePool:
         """An endless supply, each set drawn when it is asked for."""
         while True:
             yield self.reference.draw(self.workload, secret_seed())
-
-    def compare_timed(
-        self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
-    ) -> Comparison:
-        """Compare a timed call's result with that of the reference's process."""
-        return self._comparer.compare_timed(got, want, inputs)
 
     def check(self, inputs: InputSet) -> Check:
         """A check of these very inputs."""

@@ -41,7 +41,6 @@ from kernel_smith.evaluation.judge.inputs.variants import (
     try_variant,
 )
 from kernel_smith.evaluation.judge.values.accuracy import is_finite, precision_rtol
-from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.records import Variant, Workload
 
 _SHARE_OF_HIDDEN = 2  # of what may be kept
@@ -85,9 +84,6 @@ class Pool(Protocol):
     def hand_out_hidden_checks(self) -> list[Check]: ...
     def timing_sets(self) -> Iterator[InputSet]: ...
     def check(self, inputs: InputSet) -> Check: ...
-    def compare_timed(
-        self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
-    ) -> Comparison: ...
     def reveal(self) -> None:
         """Something has been told about sets that were handed out."""
 
@@ -258,12 +254,6 @@ class InputPool:
     def check(self, inputs: InputSet) -> SmallCheck:
         """A check of these very inputs."""
         return SmallCheck(self.reference, self.workload, inputs, self.extra_rtol)
-
-    def compare_timed(
-        self, inputs: InputSet, got: list[torch.Tensor], want: list[torch.Tensor]
-    ) -> Comparison:
-        """Have the oracle decide about a timed call whose result differs from the reference's."""
-        return self.check(inputs).compare(got, inputs)
 
     def _redrawn(self, check: SmallCheck) -> SmallCheck:
         """Another set of the same kind; the same one where the domain leaves no other."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.correctness import check_descriptions, rejection
+from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check
 from kernel_smith.evaluation.judge.inputs.pool import Pool
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
@@ -49,19 +50,16 @@ class TimedVerifier:
         facts = pool.facts
         self._bounds = facts.bounds.beside_reference(facts.reference_error)
         self._hidden_checks = pool.hand_out_hidden_checks()
+        self._slipped_in: tuple[InputSet, Check] | None = None  # to a timed batch, most recently
         self._most_rounded = [0] * len(facts.rtols)  # per output, in calls that were right
 
     def __call__(self, sets: list[InputSet], batch: Batch) -> None:
         with _right_before_timing():
             check_descriptions(batch, self._described)
-            if self._pool.is_large:
-                for call in range(batch.calls):  # few, and each is compared in full
-                    self._compare(call, sets[call])
-            else:
-                for call in self._suspects(batch.calls):
-                    if not self._rounds_as_before(call):
-                        self._compare(call, sets[call])
-                        self._note_rounding(call)
+            for call in self._to_compare(sets[: batch.calls]):
+                self._compare(call, sets[call])
+                if not self._pool.is_large:
+                    self._note_rounding(call)
             chosen = _system_random.randrange(batch.calls)
             if not self._candidate.inputs_unchanged(chosen):
                 raise Rejected(Reason.INPUTS_MODIFIED, "during timing")
@@ -93,8 +91,26 @@ class TimedVerifier:
         """A variant that fits into the memory of `like`, for the midst of a timed batch."""
         for index, check in enumerate(self._hidden_checks):
             if check.fits_in_place_of(like):
-                return self._hidden_checks.pop(index).draw()
+                del self._hidden_checks[index]
+                self._slipped_in = (check.draw(), check)
+                return self._slipped_in[0]
         return None
+
+    def _check_of(self, inputs: InputSet) -> Check:
+        if self._slipped_in is not None and inputs is self._slipped_in[0]:
+            return self._slipped_in[1]
+        return self._pool.check(inputs)
+
+    def _to_compare(self, sets: list[InputSet]) -> Iterator[int]:
+        """Calls that are to be compared in full, in view of what was learnt from those before."""
+        if self._pool.is_large:  # then there are few
+            yield from range(len(sets))
+            return
+        hidden = [call for call, inputs in enumerate(sets) if inputs.label != AUTHOR]
+        yield from hidden
+        for call in self._suspects(len(sets)):
+            if call not in hidden and not self._rounds_as_before(call):
+                yield call
 
     def _suspects(self, calls: int) -> list[int]:
         """Calls whose outputs differ from the reference's by more than the tolerance."""
@@ -141,7 +157,7 @@ class TimedVerifier:
 
     def _compare(self, call: int, inputs: InputSet) -> None:
         got, want = self._candidate.outputs(call), self._reference.outputs(call)
-        comparison = self._pool.compare_timed(inputs, got, want)
+        comparison = self._check_of(inputs).compare_timed(got, want, inputs)
         self._reject_wrong(comparison, inputs)
 
     def _reject_wrong(self, comparison: Comparison, inputs: InputSet) -> None:
@@ -160,7 +176,7 @@ class TimedVerifier:
         answer = self._ask_fresh_process(inputs)
         if answer is None:
             return False
-        return self._pool.check(inputs).compare(answer, inputs).reason is not None
+        return self._check_of(inputs).compare(answer, inputs).reason is not None
 
 
 class _Mistake(Rejected):
