@@ -236,7 +236,7 @@ class Reference:
         self._pause()
         if workload.name not in self._oracles:
             self._oracles[workload.name] = self._another(workload).double()
-        return _call(self._oracles[workload.name], promote(inputs))
+        return _call_in_double(self._oracles[workload.name], promote(inputs))
 
     def give_memory_back(self) -> None:
         """Return what was freed to the system: others may need it more than the next call."""
@@ -258,17 +258,18 @@ class Reference:
         workload: Workload,
         inputs: InputSet,
         coarsen: Callable[[torch.Tensor], torch.Tensor],
+        *,
+        wide: bool,
     ) -> Result:
-        """The oracle on inputs and parameters with fewer bits of mantissa. Without an oracle, the
-        reference: what its own precision loses is far less."""
-        wide = self.affords_oracle(workload)
+        """The oracle (`wide`), or the reference, on inputs and parameters with fewer bits of
+        mantissa."""
         model = self._another(workload)
         model = model.double() if wide else model
         changed = promote(inputs) if wide else _copied(inputs)
         for tensor in (*(p.data for p in model.parameters()), *changed.tensors):
             for _, (part,) in pieces(tensor):
                 part.copy_(coarsen(part))
-        return _call(model, changed)
+        return _call_in_double(model, changed) if wide else _call(model, changed)
 
 
 def _holders(tensors: list[torch.Tensor]) -> list[tuple[int, int, bool]]:
@@ -300,6 +301,16 @@ def _call(model: torch.nn.Module, inputs: InputSet) -> Result:
     with torch.no_grad():
         tree = flatten_result(model(*inputs.arguments()), tensors)
     return Result(tree, tensors)
+
+
+def _call_in_double(model: torch.nn.Module, inputs: InputSet) -> Result:
+    """Tensors that it makes itself, such as a first state, are of that kind as well."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return _call(model, inputs)
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def promote(inputs: InputSet) -> InputSet:
