@@ -25,7 +25,9 @@ _SMALLEST_ARENA, _LARGEST_ARENA = 64 << 20, 256 << 20
 _SHARE_KEPT = 256  # of what is free: by the sets of one workload, of several tasks and lanes
 _LEAST_KEPT, _MOST_KEPT = 64 << 20, 512 << 20
 _AT_ONCE = 64 << 20
-_LARGEST_SPLIT_MB = 64
+# Of a block just below it, which is rounded up to an even number of megabytes, torch makes one above
+# it, and takes that for no smaller request again. Nothing of ours is of that size.
+_LARGEST_SPLIT_MB = 129
 
 
 @functools.cache
