@@ -54,6 +54,8 @@ class DeviceRunner(Runner):
             self._tiny.zero_()
         event = partial(torch.cuda.Event, enable_timing=True)
         self._events = (event(), event())
+        for mark in self._events:  # calls may be captured before any were timed
+            mark.record()
 
     def _handlers(self) -> dict[str, Handler]:
         return super()._handlers() | {
