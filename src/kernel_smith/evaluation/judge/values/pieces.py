@@ -15,6 +15,7 @@ import torch
 _WEIGHTS = 1 << 16
 _COARSE = 16
 _PIECE = {"cpu": 1 << 20, "cuda": 1 << 24}  # elements
+_FEWEST_OF_HUGE = 16  # pieces on a GPU, where each one costs time to ask for
 
 
 def pieces(
@@ -26,6 +27,8 @@ def pieces(
     """
     first = tensors[0]
     most = _PIECE.get(first.device.type, _PIECE["cpu"]) * (_COARSE if coarsely else 1)
+    if first.device.type == "cuda":
+        most = max(most, first.numel() // _FEWEST_OF_HUGE)
     if first.numel() <= most:
         yield 0, list(tensors)
         return
