@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
 
 _PROFILED_CALLS = 4
+_LONG_TO_PROFILE = 0.005  # seconds: time for a thousand kernels
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
 
@@ -202,7 +203,8 @@ class DeviceTiming:
         workload = max(self._task.workloads, key=lambda w: bench.work(w).traffic_bytes)
         prepared = bench.prepare(workload)
         # Of a call that takes long, or launches thousands of kernels, one says enough.
-        most = 1 if prepared.pool.is_large else _PROFILED_CALLS
+        is_long = prepared.pool.is_large or prepared.seconds > _LONG_TO_PROFILE
+        most = 1 if is_long else _PROFILED_CALLS
         calls = min(most, prepared.capacity)
         sets = bench.enter(candidate, workload, calls, timed=True).pool.timing_sets()
         candidate.bind(list(islice(sets, calls)))
