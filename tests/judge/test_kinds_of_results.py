@@ -13,10 +13,9 @@ import torch
 
 from kernel_smith.evaluation.judge.inputs.admission import examine
 from kernel_smith.evaluation.judge.inputs.budget import Budget
-from kernel_smith.evaluation.judge.inputs.checks import AUTHOR
 from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
-from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.inputs.reference import AUTHOR, InputSet, Reference
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing import verifier

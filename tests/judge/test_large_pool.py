@@ -636,6 +636,30 @@ def test_a_variant_that_the_allowed_precision_cannot_serve_is_left_out(make: Mak
         assert check.compare([t.float() for t in coarse], inputs).reason is None, check.label
 
 
+@pytest.mark.parametrize("text", [MATMUL, WHOLE_MATMUL], ids=["rows", "whole"])
+def test_variants_on_which_pytorch_strays_are_left_open(
+    make: MakePool, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    pool = make(text.replace("PRECISION", "tf32"))
+
+    def strays(inputs: InputSet) -> list[torch.Tensor]:
+        return [t.flip(0) for t in answer(pool, inputs)]
+
+    checks = [(check, inputs) for check, inputs in all_checks(pool) if check.label != "strided"]
+    assert pool.note and "left open" not in pool.note
+    for check, inputs in checks:
+        assert check.compare(strays(inputs), inputs).reason is not None
+    library = Result("tensor", [])
+    monkeypatch.setattr(pool.reference, "library", lambda workload, inputs: library)
+    for check, inputs in checks:
+        library.tensors[:] = strays(inputs)
+        only = check.label != "author" and "author" not in {b.label for b in check._blocks}
+        assert (check.compare(strays(inputs), inputs).reason is None) == only, check.label
+        spoilt = [t.clone().fill_(float("nan")) for t in answer(pool, inputs)]
+        assert check.compare(spoilt, inputs).reason is Reason.NON_FINITE
+    assert "left open" in pool.note
+
+
 @pytest.mark.parametrize(("used", "reason"), [(tf32, Reason.PRECISION), (None, None)])
 def test_precision_counts_in_timed_calls(
     make: MakePool, used: Rounding | None, reason: Reason | None

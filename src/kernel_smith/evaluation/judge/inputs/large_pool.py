@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from kernel_smith.evaluation.judge.inputs.checks import (
-    AUTHOR,
     Block,
     Check,
     Comparer,
@@ -24,6 +23,7 @@ from kernel_smith.evaluation.judge.inputs.checks import (
 from kernel_smith.evaluation.judge.inputs.first_look import FirstLook
 from kernel_smith.evaluation.judge.inputs.recipes import Recipe, medley
 from kernel_smith.evaluation.judge.inputs.reference import (
+    AUTHOR,
     InputSet,
     Reference,
     secret_seed,
@@ -159,7 +159,17 @@ class LargePool:
 
     @property
     def note(self) -> str:
-        """Say what results were compared with."""
+        """Say what results were compared with, and what that left open."""
+        left_open = ", ".join(sorted(self._comparer.left_open))
+        if not left_open:
+            return self._compared_with
+        return (
+            f"{self._compared_with}; {left_open}: left open, since PyTorch is as far off itself in "
+            f"{self.reference.task.precision}"
+        )
+
+    @property
+    def _compared_with(self) -> str:
         if self.rows is not None:
             rows = f"{self.rows.count} rows"
             return f"results compared with the reference's, and of {rows} secret ones with fp64"

@@ -24,12 +24,13 @@ from typing import Protocol
 import torch
 
 from kernel_smith.evaluation.judge.inputs.budget import Budget
-from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check, Facts, SmallCheck
+from kernel_smith.evaluation.judge.inputs.checks import Check, Facts, SmallCheck
 from kernel_smith.evaluation.judge.inputs.first_look import FirstLook
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.large_pool import LargePool
 from kernel_smith.evaluation.judge.inputs.mixing import BlockMixer, Mixer
 from kernel_smith.evaluation.judge.inputs.reference import (
+    AUTHOR,
     InputSet,
     Reference,
     Result,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Block
+from kernel_smith.evaluation.judge.inputs.checks import Block
 from kernel_smith.evaluation.judge.inputs.reference import (
+    AUTHOR,
     InputSet,
     Reference,
     secret_seed,

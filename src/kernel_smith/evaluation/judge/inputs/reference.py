@@ -29,7 +29,9 @@ from kernel_smith.evaluation.sandbox.tree import (
     flatten_result,
     unflatten,
 )
-from kernel_smith.records import Task, Workload
+from kernel_smith.records import Precision, Task, Workload
+
+AUTHOR = "author"  # the kind of inputs that the task's author draws
 
 _LARGE_ORACLE = 256 << 20  # bytes of parameters: built again when it is needed
 
@@ -40,7 +42,7 @@ class InputSet:
 
     template: Any
     tensors: list[torch.Tensor]
-    label: str = "author"
+    label: str = AUTHOR
 
     def arguments(self) -> list[Any]:
         arguments: list[Any] = unflatten(self.template, self.tensors)
@@ -188,6 +190,14 @@ class Reference:
         self._pause()
         return _call(self.model(workload), self.protected(workload, inputs))
 
+    def library(self, workload: Workload, inputs: InputSet) -> Result | None:
+        """The reference as PyTorch computes it where it may be coarse, which is how baselines run;
+        None if that is no different."""
+        if self.device != "cuda" or self.task.precision is Precision.STRICT:
+            return None
+        with _library_products_in_tf32():
+            return self.call(workload, inputs)
+
     def protected(self, workload: Workload, inputs: InputSet) -> InputSet:
         """Copy what the reference might change."""
         return inputs if workload.name in self._pure else _copied(inputs)
@@ -311,6 +321,17 @@ def _call_in_double(model: torch.nn.Module, inputs: InputSet) -> Result:
         return _call(model, inputs)
     finally:
         torch.set_default_dtype(usual)
+
+
+@contextlib.contextmanager
+def _library_products_in_tf32() -> Iterator[None]:
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, convolutions.allow_tf32
+    products.allow_tf32 = convolutions.allow_tf32 = True
+    try:
+        yield
+    finally:
+        products.allow_tf32, convolutions.allow_tf32 = before
 
 
 def promote(inputs: InputSet) -> InputSet:

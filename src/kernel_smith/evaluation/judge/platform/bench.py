@@ -11,11 +11,10 @@ from typing import Any, Generic
 
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.judge.evidence.work import Work, count_work
-from kernel_smith.evaluation.judge.inputs.checks import AUTHOR
 from kernel_smith.evaluation.judge.inputs.first_look import FirstLook, look_at
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
-from kernel_smith.evaluation.judge.inputs.reference import Reference
+from kernel_smith.evaluation.judge.inputs.reference import AUTHOR, Reference
 from kernel_smith.evaluation.judge.platform.base import Platform
 from kernel_smith.evaluation.judge.platform.participant import MOST_KEPT, ParticipantT
 from kernel_smith.evaluation.judge.timing.host_clock import capacity_for

@@ -25,8 +25,8 @@ _SMALLEST_ARENA, _LARGEST_ARENA = 64 << 20, 256 << 20
 _SHARE_KEPT = 256  # of what is free: by the sets of one workload, of several tasks and lanes
 _LEAST_KEPT, _MOST_KEPT = 64 << 20, 512 << 20
 _AT_ONCE = 64 << 20
-# Of a block just below it, which is rounded up to an even number of megabytes, torch makes one above
-# it, and takes that for no smaller request again. Nothing of ours is of that size.
+# For a request just below it, which is rounded up to an even number of megabytes, torch makes a
+# block above it, and uses that for none like it again. Nothing of ours is of that size.
 _LARGEST_SPLIT_MB = 129
 
 

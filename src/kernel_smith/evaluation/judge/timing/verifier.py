@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from kernel_smith.evaluation.judge.correctness import check_descriptions, rejection
-from kernel_smith.evaluation.judge.inputs.checks import AUTHOR, Check
+from kernel_smith.evaluation.judge.inputs.checks import Check
 from kernel_smith.evaluation.judge.inputs.pool import Pool
-from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.inputs.reference import AUTHOR, InputSet
 from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.values.accuracy import computable
