@@ -31,6 +31,23 @@ durations = st.floats(1e-7, 100)
 OVERHEAD = 1e-4
 
 
+class Counter:
+    """A sampler that saw one thing in each batch."""
+
+    def __init__(self, pointer: int) -> None:
+        self.pointer = pointer
+        self.batches = self.drained = 0
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None:
+        self.batches += 1
+
+    def drain(self) -> list[int]:
+        new, self.drained = self.batches - self.drained, self.batches
+        return [self.pointer] * new
+
+
 class Pretender:
     """A participant whose calls take `seconds`, with noise, without anybody waiting for it."""
 
@@ -42,6 +59,7 @@ class Pretender:
         self.seen: list[str] = []
         self.child = self
         self.still = False
+        self.sampler: Counter | None = None
         self._bound: list[InputSet] = []
         self._rng = numpy.random.default_rng(len(name))
 
@@ -59,7 +77,7 @@ class Pretender:
         yield
         self.still = False
 
-    def run(self, calls: int | None = None) -> Batch:
+    def run(self, calls: int | None = None, watch: Any = None) -> Batch:
         number = len(self._bound) if calls is None else calls
         self.seen += [inputs.label for inputs in self._bound[:number]]
         wall = OVERHEAD + number * self.seconds * math.exp(self._rng.normal(0, self.noise))
@@ -72,7 +90,11 @@ def numbered_sets() -> Iterator[InputSet]:
 
 
 def run_clock(
-    candidate: Pretender, *baselines: Pretender, length: int = 8, **changes: Any
+    candidate: Pretender,
+    *baselines: Pretender,
+    length: int = 8,
+    watched: bool = False,
+    **changes: Any,
 ) -> tuple[Measurement, list[list[str]]]:
     verified: list[list[str]] = []
     sampling = Sampling(**({"target": 0.01, "max_seconds": 60} | changes))
@@ -83,6 +105,7 @@ def run_clock(
         length,
         sampling,
         lambda sets, batch: verified.append([inputs.label for inputs in sets]),
+        watched=watched,
     )
     return measurement, verified
 
@@ -138,7 +161,7 @@ def test_a_few_slow_empty_batches_leave_no_doubt(slow: int, doubtful: bool) -> N
     well enough to say what asking costs."""
 
     class Interrupted(Pretender):
-        def run(self, calls: int | None = None) -> Batch:
+        def run(self, calls: int | None = None, watch: Any = None) -> Batch:
             nonlocal slow
             batch = super().run(calls)
             if calls == 0 and slow > 0:
@@ -154,7 +177,7 @@ def test_a_few_slow_empty_batches_leave_no_doubt(slow: int, doubtful: bool) -> N
 
 def test_everybody_else_stands_still_while_the_cost_of_asking_is_measured() -> None:
     class Attentive(Pretender):
-        def run(self, calls: int | None = None) -> Batch:
+        def run(self, calls: int | None = None, watch: Any = None) -> Batch:
             asked.append((calls == 0, candidate.still, rival.still, self.still))
             return super().run(calls)
 
@@ -260,7 +283,7 @@ def test_a_rival_takes_part_in_every_round_and_is_charged_for_hidden_work_as_wel
 
 def test_the_failure_of_a_rival_is_its_own() -> None:
     class Dying(Pretender):
-        def run(self, calls: int | None = None) -> Batch:
+        def run(self, calls: int | None = None, watch: Any = None) -> Batch:
             raise ChildFailed("died", "gone")
 
     with pytest.raises(RivalFailed, match="crashed: gone"):
@@ -285,7 +308,7 @@ class Uneven(Pretender):
         self.every, self.extra, self.worked = every, extra, worked
         self.batches = 0
 
-    def run(self, calls: int | None = None) -> Batch:
+    def run(self, calls: int | None = None, watch: Any = None) -> Batch:
         batch = super().run(calls)
         self.batches += 1
         if self.batches % self.every:
@@ -325,3 +348,24 @@ def test_what_befalls_the_reference_as_well_is_nobodys_work() -> None:
 def test_a_pause_of_a_moment_is_not_charged() -> None:
     paused = Uneven("candidate", 5e-4, every=40, extra=0.002)
     assert speedup(paused, Pretender("eager", 1e-3)) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_who_is_watched_is_watched_like_everybody_else(watched: bool) -> None:
+    """In every round, warm-up included: what differs could be told apart."""
+
+    class Watched(Pretender):
+        def run(self, calls: int | None = None, watch: Any = None) -> Batch:
+            if watch is not None:
+                watch.start()
+                watch.stop()
+            return super().run(calls)
+
+    everyone = [Watched("candidate", 1e-4), Watched("eager", 3e-4)]
+    for number, participant in enumerate(everyone, 1):
+        participant.sampler = Counter(number)
+    measurement, _ = run_clock(*everyone, max_rounds=12, watched=watched)
+    batches = [cast(Counter, participant.sampler).batches for participant in everyone]
+    assert batches[0] == batches[1]
+    assert batches[0] >= measurement.rounds if watched else batches[0] == 0
+    assert measurement.pointers == [1] * batches[0]

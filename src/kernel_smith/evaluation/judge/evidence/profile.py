@@ -57,6 +57,9 @@ class _Mapping(NamedTuple):
     path: str
 
 
+_NOWHERE = _Mapping(0, 0, "")
+
+
 def read_maps(pid: int) -> str:
     """The address map of a process: the text of its `/proc/PID/maps`."""
     # The kernel escapes line feeds in file names but not carriage returns: were those taken for
@@ -66,16 +69,20 @@ def read_maps(pid: int) -> str:
 
 
 def attribute(
-    ips: Iterable[int], maps: str, authored: Callable[[str], bool]
+    ips: Iterable[int],
+    maps: str,
+    authored: Callable[[str], bool],
+    is_modified: Callable[[int, int], bool] = lambda begin, end: False,
 ) -> tuple[KernelShare, ...]:
     """The share of the samples that each module has, largest first; empty without samples.
 
     `authored` is asked first, with each sampled file's path exactly as `maps` gives it: a file that
-    has been removed since ends in ` (deleted)`.
+    has been removed since ends in ` (deleted)`. Authored code that `is_modified`, by where it
+    begins and ends in memory, may be anybody's.
     """
     mappings = _parse_maps(maps)
     begins = [mapping.begin for mapping in mappings]
-    by_path: Counter[str] = Counter()
+    by_mapping: Counter[_Mapping] = Counter()
     by_source: Counter[_Source] = Counter()
     for ip in ips:
         if ip == OTHER_PROCESS:
@@ -85,9 +92,12 @@ def attribute(
         else:
             index = bisect_right(begins, ip) - 1
             known = index >= 0 and ip < mappings[index].end
-            by_path[mappings[index].path if known else ""] += 1
-    for path, samples in by_path.items():
-        by_source[_source(path, authored)] += samples
+            by_mapping[mappings[index] if known else _NOWHERE] += 1
+    for mapping, samples in by_mapping.items():
+        source = _source(mapping.path, authored)
+        if source.origin == "authored" and is_modified(mapping.begin, mapping.end):
+            source = _ANONYMOUS
+        by_source[source] += samples
     total = by_source.total()
     return tuple(
         KernelShare(module=module, origin=origin, share=samples / total, samples=samples)

@@ -30,7 +30,7 @@ _system_random = random.SystemRandom()
 
 CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
-_SAMPLES_PER_SECOND = 8000
+_SAMPLES_PER_SECOND = 2000  # each one takes microseconds of whoever is sampled
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
 _EXAMINED_BATCHES = 0.25  # of those that are timed
 _EXAMINED_BYTES = 64 << 20  # of larger calls no input is changed while they are timed

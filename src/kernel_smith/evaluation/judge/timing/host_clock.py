@@ -67,6 +67,10 @@ class Samples:
     def calls(self) -> int:
         return sum(self.lengths)
 
+    @property
+    def cpu_per_call(self) -> float:
+        return sum(window.run_cpu for window in self.windows) / self.calls
+
     def add(self, batch: Batch, empty: float) -> None:
         self.seconds.append(max(batch.windows.run_wall - empty, 1e-9) / batch.calls)
         self.windows.append(batch.windows)
@@ -93,6 +97,7 @@ class Measurement:
     rounds: int
     calls: int
     doubt: float = 0.0  # seconds per call that the cost of asking may have been misjudged by
+    pointers: list[int] = field(default_factory=list)  # where the candidate was, if watched
 
     def log_ratio(self, baseline: str, candidate: str) -> LogRatio:
         pairs = zip(self.samples[baseline].seconds, self.samples[candidate].seconds, strict=True)
@@ -126,11 +131,15 @@ def measure(
     sampling: Sampling,
     verify: Callable[[list[InputSet], Batch], None],
     check_hidden: Callable[[], bool] = lambda: False,
+    *,
+    watched: bool = False,
 ) -> Measurement:
     """Alternate until the interval is tight.
 
     `verify` sees every batch of the candidate. `check_hidden` checks it on something else, now and
-    then between rounds and at the end, as often as it says that there is more to check.
+    then between rounds and at the end, as often as it says that there is more to check. `watched`:
+    sample whose code runs. That takes a few percent of everybody's time, so it is done to everybody
+    and in every round: what is sampled can be felt, and must not differ from what is timed.
     """
     everyone = [candidate, *baselines]
     samples = {participant.name: Samples() for participant in everyone}
@@ -138,6 +147,7 @@ def measure(
     deadline = time.monotonic() + sampling.max_seconds
     warm_up = 1 if length == 1 else _WARM_UP_ROUNDS
     rounds = calls = 0
+    pointers: list[int] = []
     for turn in range(warm_up + sampling.max_rounds):
         count = _system_random.choice((length, max(1, length // 2)))
         chosen = list(islice(sets, count))
@@ -149,7 +159,11 @@ def measure(
         for participant in _system_random.sample(everyone, len(everyone)):
             with blame(participant):
                 participant.bind(chosen)
-                batches[participant.name] = participant.run()
+                watch = participant.sampler if watched else None
+                batches[participant.name] = participant.run(watch=watch)
+            if watch is not None:
+                seen = watch.drain()
+                pointers += seen if participant is candidate else []
         verify(chosen, batches[candidate.name])
         for participant in everyone:
             participant.unbind()
@@ -162,7 +176,8 @@ def measure(
         for name, batch in batches.items():
             samples[name].add(batch, asking.usual)
         rounds += 1
-        measurement = Measurement(samples, rounds, calls, asking.spread * rounds / calls)
+        doubt = asking.spread * rounds / calls
+        measurement = Measurement(samples, rounds, calls, doubt, pointers)
         if enough(measurement, candidate, baselines, sampling, deadline):
             break
     while check_hidden():

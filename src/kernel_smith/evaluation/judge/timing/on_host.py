@@ -52,7 +52,7 @@ class HostTiming:
         with exclusive(self._cores), contestant.journal.step("timing"):
             measurements = {w.name: self._measure(w) for w in task.workloads}
             with contestant.explaining(loading=False):
-                kernels = self._profile.kernels()
+                kernels = self._profile.shares()
         if self._candidate.not_sampled:
             contestant.journal.note(f"no time shares by module: {self._candidate.not_sampled}")
         outcomes = {
@@ -67,9 +67,11 @@ class HostTiming:
         sets = self._bench.prepare(workload).pool.timing_sets()
         measurement = self._time(workload, sets)
         with contestant.explaining(loading=False):
-            sampled = self._profile.sample(sets)
+            more = self._profile.sample(sets)
         if not contestant.task.library_calls:
-            check_library_time(sampled.shares, sampled.seconds_per_call)
+            seconds = measurement.samples[CANDIDATE].cpu_per_call
+            for pointers in (measurement.pointers, measurement.pointers + more):
+                check_library_time(self._profile.shares(pointers), seconds)
         with contestant.explaining(loading=False):
             self._leave(workload)
         return measurement
@@ -97,6 +99,7 @@ class HostTiming:
                 self._options.sampling,
                 verifier,
                 verifier.check_hidden,
+                watched=not contestant.task.library_calls,
             )
         self._check_integrity(prepared, measurement, baselines[0].name)
         return measurement
