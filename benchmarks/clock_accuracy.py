@@ -3,9 +3,11 @@
 The reference of this benchmark is itself a C++ kernel. It is compared, by the ordinary route of an
 evaluation, with the same kernel (the ratio should be 1) and with one that does 5% more work (it
 should be ranked slower). Every run evaluates in a fresh process; every tenth run starts a fresh
-judge, so that luck with the reference's process shows as well.
+judge, so that luck with the reference's process shows as well. `--neighbours` does all of it beside
+so many programs that keep a core busy, each number in turn.
 
     python benchmarks/clock_accuracy.py [--runs 100] [--json results.json]
+    python benchmarks/clock_accuracy.py --neighbours 0 1 2 4 --table
 """
 
 from __future__ import annotations
@@ -13,8 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from common import describe_machine, progress
 
@@ -23,6 +30,7 @@ from kernel_smith.records import Candidate, Evaluation, Options, Sampling, Task
 from kernel_smith.tasks import read_task
 
 RUNS_PER_ENGINE = 10
+LABELS = {"itself": 0, "5% more work": 5}  # and how much is added
 
 PROGRAM = '''
 import torch
@@ -116,7 +124,39 @@ def summarise(evaluations: list[Evaluation], workload: str | None) -> dict[str, 
         "median_half_width": statistics.median(i.half_width for i in intervals),
         "below_1": sum(r < 1 for r in ratios) / count,
         "surely_below_1": sum(i.high < 1 for i in intervals) / count,
+        "surely_above_1": sum(i.low > 1 for i in intervals) / count,
     }
+
+
+@contextmanager
+def neighbours(count: int) -> Iterator[None]:
+    """While so many other programs keep a core busy."""
+    command = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(command) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def table(results: dict[str, Any]) -> str:
+    lines = [
+        "| busy neighbours | against | runs | ratio: median (range) | interval covers 1 "
+        "| surely slower / faster | undecided |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for count, found in results["neighbours"].items():
+        for label in LABELS:
+            row = found[label]["geometric mean"]
+            undecided = 1 - row["surely_below_1"] - row["surely_above_1"]
+            lines.append(
+                f"| {count} | {label} | {row['runs']} | {row['median']:.3f} ({row['least']:.3f} to "
+                f"{row['greatest']:.3f}) | {row['interval_covers_1']:.0%} "
+                f"| {row['surely_below_1']:.0%} / {row['surely_above_1']:.0%} | {undecided:.0%} |"
+            )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -125,6 +165,8 @@ def main() -> None:
     parser.add_argument("--padded-runs", type=int, default=100)
     parser.add_argument("--target", type=float, default=0.01)
     parser.add_argument("--max-seconds", type=float, default=4.0)
+    parser.add_argument("--neighbours", type=int, nargs="+", default=[0])
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     options = Options(sampling=Sampling(target=arguments.target, max_seconds=arguments.max_seconds))
@@ -132,22 +174,30 @@ def main() -> None:
         path = Path(folder) / "softmax_kernel.py"
         path.write_text(program("Model", 0) + TASK)
         task = read_task(path)
-        results: dict[str, object] = {"machine": describe_machine(), "options": str(options)}
-        plan = (("itself", 0, arguments.runs), ("5% more work", 5, arguments.padded_runs))
-        for label, percent, runs in plan:
-            evaluations = repeat(task, percent, runs, options)
-            names = [workload.name for workload in task.workloads]
-            results[label] = {
-                "geometric mean": summarise(evaluations, None),
-                **{name: summarise(evaluations, name) for name in names},
-                "seconds_per_evaluation": statistics.median(
-                    sum(e.seconds.values()) for e in evaluations
-                ),
-            }
-    text = json.dumps(results, indent=2)
-    print(text)
-    if arguments.json:
-        arguments.json.write_text(text + "\n")
+        results: dict[str, Any] = {"machine": describe_machine(), "options": str(options)}
+        runs = dict(zip(LABELS, (arguments.runs, arguments.padded_runs), strict=True))
+        found = results["neighbours"] = {}
+        for count in arguments.neighbours:
+            with neighbours(count):
+                found[count] = compare(task, runs, options)
+            if arguments.json:
+                arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+    print(table(results) if arguments.table else json.dumps(results, indent=2))
+
+
+def compare(task: Task, runs: dict[str, int], options: Options) -> dict[str, Any]:
+    names = [workload.name for workload in task.workloads]
+    found = {}
+    for label, percent in LABELS.items():
+        evaluations = repeat(task, percent, runs[label], options)
+        found[label] = {
+            "geometric mean": summarise(evaluations, None),
+            **{name: summarise(evaluations, name) for name in names},
+            "seconds_per_evaluation": statistics.median(
+                sum(e.seconds.values()) for e in evaluations
+            ),
+        }
+    return found
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ its process; the judge writes inputs before a batch and reads outputs after it.
 from __future__ import annotations
 
 import base64
+import functools
 import math
 import os
 import pickle
@@ -22,6 +23,7 @@ from kernel_smith.evaluation.judge.evidence.perf_events import Sampler, SamplerU
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.judge.processes.waiting import Waiting
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
 from kernel_smith.records import Limits, Workload
@@ -42,7 +44,7 @@ MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 class Windows:
     """Wall and processor seconds of one batch, as the judge and the operating system saw them."""
 
-    run_wall: float
+    run_wall: float  # without the time that neighbours took
     run_cpu: float
     service_cpu: float  # looking up arguments and copying results: the same for everyone
     idle_cpu: float  # while nobody asked for anything
@@ -102,6 +104,8 @@ class Participant:
         self.sampler: Sampler | None = None
         self.not_sampled: str | None = None
         self.calling_seconds = 0.0
+        self._timed_cores = 0
+        self._waiting: Waiting | None = None  # its own, once it is observed
 
     def observe(self, cores: Collection[int]) -> None:
         """Attach a sampler that stays switched off until somebody wants to know.
@@ -111,6 +115,8 @@ class Participant:
         switch to an observed process, which would be charged to the candidate alone.
         """
         self.child.ready()
+        self._timed_cores = len(cores)
+        self._waiting = Waiting(self.child.pid)
         try:
             self.sampler = Sampler(self.child.pid, cores, _SAMPLES_PER_SECOND)
         except SamplerUnavailable as error:
@@ -311,13 +317,14 @@ class Participant:
         timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
         if watch is not None:
             watch.start()
-        before_cpu = self._note_idle()
+        before_cpu, before_waited = self._note_idle(), self._waited()
         before = time.perf_counter()
         self.child.post("go", calls=count, nonce=nonce, places=self.fetches)
         answer = self.child.answer("go", timeout)
-        finished = time.perf_counter()
+        wall = time.perf_counter() - before
         with self.child.stopped():
             finished_cpu = self.child.cpu_seconds()
+            waited = self._waited() - before_waited
             if watch is not None:
                 watch.stop()
             if answer.get("done") != nonce:
@@ -328,8 +335,20 @@ class Participant:
                 self.room.understand(answer.get("at"), count, self._strides)
                 self._take_results(count)
         self._last_cpu = finished_cpu
-        self.calling_seconds += finished - before
-        return finished - before, finished_cpu - before_cpu
+        self.calling_seconds += wall
+        return self._undisturbed(wall, waited, finished_cpu - before_cpu), finished_cpu - before_cpu
+
+    def _waited(self) -> float:
+        """Seconds that judge and process were kept waiting for a core. Of the process this is known
+        where one core is timed: on several, threads of its own could make each other wait."""
+        if self._waiting is None:
+            return 0.0
+        own = _waiting_here().seconds()
+        return own + self._waiting.seconds() if self._timed_cores == 1 else own
+
+    def _undisturbed(self, wall: float, waited: float, cpu: float) -> float:
+        """What a batch would have taken without neighbours: no less than was computed."""
+        return max(wall - waited, min(wall, cpu / max(self._timed_cores, 1)))
 
     @staticmethod
     def _described(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
@@ -444,6 +463,13 @@ class Participant:
         self.room.leave()
         if self.sampler is not None:
             self.sampler.close()
+        if self._waiting is not None:
+            self._waiting.close()
+
+
+@functools.cache
+def _waiting_here() -> Waiting:
+    return Waiting()
 
 
 def _count(number: Any) -> int:

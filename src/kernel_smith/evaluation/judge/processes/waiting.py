@@ -1,0 +1,34 @@
+"""How long a thread was ready to run, and waited because somebody else had the core.
+
+Beside busy neighbours a batch takes several times as long, and never twice the same. The operating
+system counts what it made a thread wait, to the nanosecond, and whoever waited cannot change that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+_OWN = "/proc/thread-self/schedstat"
+
+
+class Waiting:
+    """Of the main thread of a process, or of the thread that makes this."""
+
+    def __init__(self, pid: int | None = None) -> None:
+        path = _OWN if pid is None else f"/proc/{pid}/task/{pid}/schedstat"
+        self._file = -1
+        with contextlib.suppress(OSError):  # a kernel that does not count it
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def seconds(self) -> float:
+        """In all; nothing where it is not counted."""
+        try:
+            return int(os.pread(self._file, 100, 0).split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
