@@ -39,7 +39,8 @@ UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers serv
   $(addprefix tests/judge/test_,large_pool.py admission_of_large.py rows.py accuracy.py \
   accuracy_float8.py admission.py correctness.py description.py fetching.py memory_claims.py mixing.py \
   outcome.py parameters.py pieces.py process_pool.py reference.py buffers.py second_look.py statistics.py \
-  input_pool.py twins.py kinds_of_results.py varying.py) \
+  input_pool.py twins.py kinds_of_results.py varying.py variation.py modified_code.py waiting.py \
+  timed_verifier.py) \
   $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
   archive nsight mctracer records screen store)
 
