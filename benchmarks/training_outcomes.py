@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from kernel_smith.evolution.state import RunState
 from kernel_smith.records import Evaluation, RunStarted, Stage, StepDropped, StepEvaluated
+from kernel_smith.records.gains import gain_over
 from kernel_smith.store import Store
-from kernel_smith.trajectories.gains import gain_over
 
 SHARES = ("parsed", "repeated", "compiled", "correct", "faster", "cheating")
 

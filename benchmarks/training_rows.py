@@ -25,8 +25,8 @@ Purpose = Literal["sft", "rl"]
 
 # A row is learnt from several times, a question asked once or twice.
 _ENOUGH_ROWS: dict[Purpose, int] = {"sft": 300, "rl": 150}
-_NOT_STRICT = ("held-out", "correct", "timed", "honest-lineage", "faster", "new", "balanced")
 _ANY_HONEST = ("held-out", "correct", "timed", "honest-lineage", "new", "balanced")
+_NOT_STRICT = (*_ANY_HONEST, "faster", "measured-again")
 LADDERS: dict[Purpose, tuple[tuple[str, ...], ...]] = {
     "sft": (PRESETS["sft"], _NOT_STRICT),
     "rl": (PRESETS["rl"], _NOT_STRICT, _ANY_HONEST),

@@ -18,6 +18,7 @@ from kernel_smith.records import (
     Message,
     Proposal,
     Reason,
+    Remeasured,
     RunConfig,
     RunStarted,
     StepEvaluated,
@@ -88,7 +89,7 @@ def asked(*contents: str) -> Conversation:
 def write_run(
     store: Path, run: str, task: Task, outcomes: Sequence[float | Reason], label: str = ""
 ) -> None:
-    """Each step adds a line to the program of the step before."""
+    """Each step adds a line to the program of the step before, and is measured twice."""
     with Store.open(store, create=True) as opened:
         opened.append(run, RunStarted(run=run, task=task, config=CONFIG, at=AT))
         lines: list[str] = []
@@ -106,4 +107,6 @@ def write_run(
             said = measured(task, candidate, outcome)
             event = StepEvaluated(step=number, evaluation=said, seconds=1.0, at=AT)
             opened.append(run, event)
+            again = Remeasured(candidate=candidate.content_hash, evaluation=said, at=AT)
+            opened.append(run, again)
             parent = candidate

@@ -128,6 +128,7 @@ def gain(value: float, *, width: float = 0.01, p99: float | None = 1.0, **by: fl
         workloads=tuple(workloads) or (WorkloadGain(workload="wide", gain=around(value, width)),),
         p99=p99,
         side_by_side=False,
+        measured_again=True,
     )
 
 

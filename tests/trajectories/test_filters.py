@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from step_makers import TASK, elite, evaluation, first_step, gain, later_step, program
 
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Candidate, Elite, Task, TrainingStep
+from kernel_smith.records import Candidate, Elite, Interval, Task, TrainingStep
+from kernel_smith.trajectories.counting_filters import difficulty
 from kernel_smith.trajectories.filters import (
     FILTERS,
     KEPT,
@@ -61,6 +63,10 @@ def test_a_good_step_passes_every_filter(name: str) -> None:
         ("faster", {"gain": None}),
         ("faster", {"gain": gain(1.005)}),
         ("faster", {"gain": gain(0.9)}),
+        ("faster", {"gain": gain(1.3, width=0.3)}),
+        ("measured-again", {"gain": None}),
+        ("measured-again", {"gain": gain(2.0).model_copy(update={"measured_again": False})}),
+        ("not-an-artefact", {"gain_over_grandparent": gain(1.3, width=0.3)}),
         ("faster-everywhere", {"gain": gain(1.5, wide=2.0, tall=0.9)}),
         ("faster-everywhere", {"gain": gain(1.5).model_copy(update={"workloads": ()})}),
         ("tail", {"gain": gain(1.5, p99=0.9)}),
@@ -86,6 +92,36 @@ def test_a_later_step_is_refused(name: str, changes: dict[str, Any]) -> None:
 )
 def test_a_later_step_passes_within_the_limits(name: str, changes: dict[str, Any]) -> None:
     assert one(name).refuse(later_step(**changes)) is None
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@given(
+    low=st.floats(0.01, 1.0),
+    up=st.floats(1.0, 100.0),
+    again=st.booleans(),
+    side_by_side=st.booleans(),
+)
+def test_no_preset_keeps_a_step_whose_gain_may_be_none(
+    preset: str, low: float, up: float, again: bool, side_by_side: bool
+) -> None:
+    noise = Interval(value=(low * up) ** 0.5, low=low, high=up)
+    measured = {"overall": noise, "measured_again": again, "side_by_side": side_by_side}
+    step = later_step(gain=gain(1.0).model_copy(update=measured))
+    assert kept([step], PRESETS[preset]) == []
+
+
+def test_nobody_can_ask_for_less_than_a_gain() -> None:
+    with pytest.raises(ValidationError):
+        FilterSettings(least_gain=0.9)
+
+
+def test_difficulty_is_by_what_is_certain_of_a_gain() -> None:
+    wide, sharp, none = (
+        difficulty(later_step(gain=gain(value, width=width)))
+        for value, width in ((3.0, 0.61), (1.19, 0.005), (1.0, 0.01))
+    )
+    assert wide == sharp > none
+    assert difficulty(later_step(gain=gain(1.3, width=0.35))) == none
 
 
 def test_a_first_step_need_not_be_faster() -> None:

@@ -48,7 +48,7 @@ def test_rows_for_rl_hold_what_a_reward_needs(later: Example, first: Example) ->
     row = row_of("trl-rl", later)
     assert Task.model_validate_json(row["task"]).content_hash == later.task.content_hash
     assert row["parent"] == OLD.source
-    assert row["gain"] == pytest.approx(1.3)
+    assert row["gain"] == pytest.approx(1.2)  # of 1.3 [1.2, 1.4]
     assert "completion" not in row
     assert row_of("trl-rl", first)["parent"] is None
     assert row_of("trl-rl", first)["gain"] is None

@@ -19,7 +19,7 @@ from kernel_smith.records import (
     Stage,
     WorkloadGain,
 )
-from kernel_smith.trajectories.gains import gain_over, gain_over_reference
+from kernel_smith.records.gains import gain_over, gain_over_reference
 
 CHILD, PARENT = program(1), program(0)
 SPEEDUPS = st.floats(min_value=0.01, max_value=100)

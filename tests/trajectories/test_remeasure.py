@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from step_makers import first_step, later_step, program
+from step_makers import failure, first_step, gain, later_step, program
 
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Candidate, Options, Reason, TrainingStep
+from kernel_smith.records import (
+    Candidate,
+    Evaluation,
+    Options,
+    Reason,
+    Stage,
+    StepGain,
+    Task,
+    TrainingStep,
+)
 from kernel_smith.testing.trivial import Judgement, TrivialEngine
 from kernel_smith.trajectories.remeasure import remeasure
 
@@ -41,6 +50,68 @@ def test_gains_are_those_of_the_same_rounds(cache: Path) -> None:
     assert later.gain.overall.value == pytest.approx(2.0)
     assert later.gain_over_grandparent.overall.value == pytest.approx(4.0)
     assert later.child.evaluation.beside is not None
+
+
+def test_what_the_run_had_shown_is_measured_once_more_and_that_counts(cache: Path) -> None:
+    engine = TrivialEngine(judging())
+    (step,) = remeasure([later_step()], engine, cache)
+    assert step.gain is not None and step.gain.measured_again
+    assert engine.evaluated == [program(2).content_hash] * 2
+
+
+DOUBTFUL = (None, gain(1.0), gain(1.3, width=0.35))
+
+
+class Changing(TrivialEngine):
+    """Says something else about one program."""
+
+    def __init__(
+        self, judge: Judgement, about: Candidate, change: Callable[[Evaluation], Evaluation]
+    ) -> None:
+        super().__init__(judge)
+        self._about = about
+        self._change = change
+
+    def _evaluate(
+        self, task: Task, candidate: Candidate, beside: Candidate | None = None
+    ) -> Evaluation:
+        said = super()._evaluate(task, candidate, beside)
+        return self._change(said) if candidate == self._about else said
+
+
+def lucky(evaluation: Evaluation) -> Evaluation:
+    assert evaluation.beside is not None
+    beside = evaluation.beside.model_copy(update={"gain": gain(1.5).overall})
+    return evaluation.model_copy(update={"beside": beside})
+
+
+@pytest.mark.parametrize("before", DOUBTFUL)
+def test_a_gain_that_nothing_had_shown_is_asked_of_the_parent_as_well(
+    cache: Path, before: StepGain | None
+) -> None:
+    engine = TrivialEngine(judging())
+    (step,) = remeasure([later_step(gain=before)], engine, cache)
+    assert engine.evaluated == [*[program(2).content_hash] * 2, program(1).content_hash]
+    assert step.gain is not None and step.gain.measured_again
+    assert step.gain.overall.low == pytest.approx(2 / 1.01)
+
+
+@pytest.mark.parametrize("before", DOUBTFUL)
+def test_one_lucky_measuring_of_a_doubtful_step_is_no_gain(
+    cache: Path, before: StepGain | None
+) -> None:
+    engine = Changing(lambda candidate: 1.0, program(2), lucky)
+    (step,) = remeasure([later_step(gain=before)], engine, cache)
+    assert step.gain is not None and step.gain.overall.certain == 1
+    assert list(remeasure([later_step(gain=before)], engine, cache)) == [step]
+
+
+def test_a_gain_that_the_parent_cannot_confirm_is_not_known(cache: Path) -> None:
+    engine = Changing(
+        judging(), program(1), lambda said: failure(program(1), Reason.CRASHED, Stage.RUNTIME_ERROR)
+    )
+    (step,) = remeasure([later_step(gain=None)], engine, cache)
+    assert step.gain is None
 
 
 def test_a_tail_that_cannot_be_compared_stays_as_it_was(cache: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from step_makers import (
     AT,
     TASK,
+    around,
     chain,
     evaluated,
     evaluation,
@@ -72,6 +73,49 @@ def test_the_last_measuring_counts_for_child_and_parent(path: Path) -> None:
     assert step.parent.evaluation == remeasured(0, 1.25).evaluation
     assert step.child.evaluation == remeasured(1, 1.5).evaluation
     assert step.gain is not None and step.gain.overall.value == pytest.approx(1.2)
+
+
+def against(number: int, value: float) -> Beside:
+    return Beside(candidate_hash=names(number)[0], gain=around(value))
+
+
+@pytest.mark.parametrize(
+    ("later", "again"),
+    [
+        ([], False),
+        ([remeasured(1, 1.5)], False),
+        ([remeasured(0, 1.0)], False),
+        ([remeasured(0, 1.0), remeasured(1, 1.5)], True),
+        ([remeasured(1, 1.5, beside=against(0, 1.4))], True),
+        ([remeasured(1, 1.5, beside=against(7, 1.4))], False),
+    ],
+    ids=["once", "child", "parent", "both", "side-by-side", "beside-another"],
+)
+def test_a_gain_is_measured_again_if_no_first_measuring_is_part_of_it(
+    path: Path, later: list[Event], again: bool
+) -> None:
+    _, step = steps_of(path, [*chain(1.0, 2.0), *later])
+    assert step.gain is not None and step.gain.measured_again is again
+
+
+def test_a_first_measuring_beside_the_parent_is_not_measured_again(path: Path) -> None:
+    events = [*chain(1.0), proposed(1, 0), evaluated(1, 2.0, beside=against(0, 1.4))]
+    _, step = steps_of(path, events)
+    assert step.gain is not None and step.gain.side_by_side and not step.gain.measured_again
+
+
+def test_what_was_timed_side_by_side_outlives_a_later_measuring_alone(path: Path) -> None:
+    """A best that is challenged is measured alone; that says less about the gain that made it."""
+    events = [*chain(1.0, 2.0), remeasured(1, 1.9, beside=against(0, 1.4)), remeasured(1, 3.0)]
+    _, step = steps_of(path, events)
+    assert step.child.evaluation == remeasured(1, 3.0).evaluation
+    assert step.gain is not None and step.gain.overall == around(1.4)
+    assert step.gain.side_by_side and step.gain.measured_again
+
+
+def test_who_failed_in_the_end_has_no_gain_whatever_was_timed_before(path: Path) -> None:
+    events = [*chain(1.0, 2.0), remeasured(1, 1.9, beside=against(0, 1.4)), remeasured(1, None)]
+    assert steps_of(path, events)[1].gain is None
 
 
 def test_what_was_dropped_or_never_evaluated_is_no_step(path: Path) -> None:

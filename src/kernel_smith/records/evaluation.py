@@ -46,6 +46,25 @@ class Interval(Record):
         """Is one of the two faster beyond doubt?"""
         return not self.low <= 1 <= self.high
 
+    @property
+    def certain(self) -> float:
+        """The part of a ratio that is beyond doubt, which is all that anybody may learn from.
+
+        The lower end for a gain, the upper end for a loss, and 1 where it may be either.
+        """
+        return min(max(self.low, 1.0), self.high)
+
+    @property
+    def inverse(self) -> Interval:
+        """The same ratio the other way round."""
+        return Interval(value=1 / self.value, low=1 / self.high, high=1 / self.low)
+
+    def over(self, other: Interval) -> Interval:
+        """The quotient of two ratios, from the least to the most favourable reading of both."""
+        return Interval(
+            value=self.value / other.value, low=self.low / other.high, high=self.high / other.low
+        )
+
 
 class Distribution(Record):
     """Seconds per call, as the judge's clock saw them over the batches of one workload."""

@@ -22,6 +22,10 @@ class StepGain(Record):
         default=None, description="the least favourable ratio of P99s; null: not known"
     )
     side_by_side: bool = Field(description="timed in the same rounds, not one after the other")
+    measured_again: bool = Field(
+        default=False,
+        description="no first measuring of a program is part of it: the luckiest of many look best",
+    )
 
 
 class TrainingStep(VersionedRecord):

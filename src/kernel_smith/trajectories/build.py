@@ -323,6 +323,7 @@ def _remedy(most: str) -> str:
     remedies = {
         "": "allow longer prompts, or ask for whole programs: --answer full",
         "faster": "lower --least-gain, or let runs go on: kernel-smith resume RUN",
+        "measured-again": "measure the steps again: --measure-again",
         "best-step": "build for SFT, which takes every good step: --for sft",
         "timed": "these runs timed nothing; use runs on the hardware that the kernels are for",
         _HELD_OUT: "hold out less",

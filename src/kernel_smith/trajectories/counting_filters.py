@@ -62,6 +62,6 @@ class Balanced(Filter):
 
 
 def difficulty(step: TrainingStep) -> tuple[int, int]:
-    """How late in its lineage a step comes, and how much it gains, in classes."""
-    gain = step.gain.overall.value if step.gain is not None else 1.0
+    """How late in its lineage a step comes, and how much it certainly gains, in classes."""
+    gain = step.gain.overall.certain if step.gain is not None else 1.0
     return bisect(_DEPTHS, step.depth), bisect(_GAINS, gain)

@@ -14,7 +14,7 @@ class FilterSettings(Record):
     """The thresholds of the filters. Ratios are of times: 1.1 is ten per cent faster."""
 
     least_gain: float = Field(
-        default=1.0, gt=0, description="the lower end of the gain over the parent is above this"
+        default=1.0, ge=1, description="what is certain of the gain over the parent is above this"
     )
     slack: float = Field(
         default=0.03, ge=0, lt=1, description="how far below 1 a workload's gain may reach"

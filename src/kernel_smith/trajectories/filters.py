@@ -4,7 +4,8 @@
     kept = sift(read_steps(stores), chosen(PRESETS["sft"], FilterSettings()), counts)
 
 First steps (from the reference to a kernel) and later ones (from a kernel to the next) are kept by
-different rules: a first step has to be correct, a later one also certainly faster than its parent.
+different rules: a first step has to be correct, a later one also certainly faster than its parent,
+by a measuring that did not choose it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from kernel_smith.errors import BadInput
 from kernel_smith.records import TrainingStep
 from kernel_smith.trajectories.counting_filters import Balanced, New
 from kernel_smith.trajectories.filter_base import Filter, FilterSettings
-from kernel_smith.trajectories.gain_filters import Faster, FasterEverywhere, NotAnArtefact, Tail
+from kernel_smith.trajectories.gain_filters import (
+    Faster,
+    FasterEverywhere,
+    MeasuredAgain,
+    NotAnArtefact,
+    Tail,
+)
 from kernel_smith.trajectories.verdict_filters import (
     BestStep,
     Correct,
@@ -38,7 +45,8 @@ __all__ = [
 ]
 
 DECIDED_BY_GAINS = frozenset(
-    each.name for each in (Faster, FasterEverywhere, Tail, NotAnArtefact, New, Balanced)
+    each.name
+    for each in (Faster, MeasuredAgain, FasterEverywhere, Tail, NotAnArtefact, New, Balanced)
 )
 """Filters that come after measuring again: they ask for gains, or count what is kept."""
 KEPT = "kept"
@@ -53,6 +61,7 @@ FILTERS: Mapping[str, type[Filter]] = {
         HonestLineage,
         BestStep,
         Faster,
+        MeasuredAgain,
         FasterEverywhere,
         Tail,
         NotAnArtefact,
@@ -69,6 +78,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
         "timed",
         "honest-lineage",
         "faster",
+        "measured-again",
         "faster-everywhere",
         "tail",
         "not-an-artefact",
@@ -82,6 +92,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
         "honest-lineage",
         "best-step",
         "faster",
+        "measured-again",
         "faster-everywhere",
         "tail",
         "not-an-artefact",

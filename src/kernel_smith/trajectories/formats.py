@@ -71,7 +71,7 @@ def _trl_rl(example: Example, place: Place) -> Row:
         "backend": example.backend,
         "parent": example.parent,
         "mode": example.mode,
-        "gain": example.gain.value if example.gain is not None else None,
+        "gain": example.gain.certain if example.gain is not None else None,
     }
 
 

@@ -25,15 +25,26 @@ class _LaterSteps(Filter):
 class Faster(_LaterSteps):
     name = "faster"
     explains = (
-        "A later step is faster than its parent beyond doubt: the lower end of its gain is above "
+        "A later step is faster than its parent beyond doubt: what is certain of its gain is above "
         "the least that is asked for."
     )
 
     def _refuse_gain(self, gain: StepGain) -> str | None:
         least = self._settings.least_gain
-        if gain.overall.low > least:
+        if gain.overall.certain > least:
             return None
         return f"the gain may be as low as {gain.overall.low:.3f}, above {least:g} is asked for"
+
+
+class MeasuredAgain(_LaterSteps):
+    name = "measured-again"
+    explains = (
+        "The gain of a later step was measured again: it does not come from the measuring that "
+        "made the step look good."
+    )
+
+    def _refuse_gain(self, gain: StepGain) -> str | None:
+        return None if gain.measured_again else "the gain was not measured again"
 
 
 class FasterEverywhere(_LaterSteps):
@@ -74,6 +85,6 @@ class NotAnArtefact(Filter):
         gain = step.gain_over_grandparent
         if gain is None:
             return "the gain over the grandparent was not measured"
-        if gain.overall.low > 1:
+        if gain.overall.certain > 1:
             return None
         return f"the gain over the grandparent may be as low as {gain.overall.low:.3f}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kernel_smith.records import (
+    Evaluation,
     Event,
     Remeasured,
     RunStarted,
@@ -34,8 +35,12 @@ class Program:
     """One program of a run."""
 
     parent: str | None
+    first: int = 0
+    """The number of the event with its first evaluation; 0: there is none."""
     measured: int = 0
     """The number of the event with its last evaluation; 0: there is none."""
+    beside: dict[str, int] = field(default_factory=dict)
+    """The numbers of the last events with evaluations beside other programs."""
     score: float = 0.0
     was_best: bool = False
 
@@ -101,7 +106,7 @@ class RunIndex:
             return
         self.evaluated.add(event.step)
         before = self.score_of(self._best)
-        self._measure(own, sequence, score(event.evaluation))
+        self._measure(own, sequence, event.evaluation)
         self._contender = None
         if self.score_of(own) > before:
             self._best = self._contender = own
@@ -110,7 +115,7 @@ class RunIndex:
     def _remeasured(self, sequence: int, event: Remeasured) -> None:
         if event.candidate not in self.programs:
             return
-        self._measure(event.candidate, sequence, score(event.evaluation))
+        self._measure(event.candidate, sequence, event.evaluation)
         self._best = self._highest()
         # A contender is measured again at once; one that looked best by luck was none.
         if self._contender is not None:
@@ -118,9 +123,13 @@ class RunIndex:
         if self._best is not None:
             self.programs[self._best].was_best = True
 
-    def _measure(self, candidate: str, sequence: int, value: float) -> None:
+    def _measure(self, candidate: str, sequence: int, evaluation: Evaluation) -> None:
         program = self.programs[candidate]
-        program.measured, program.score = sequence, value
+        program.first = program.first or sequence
+        program.measured, program.score = sequence, score(evaluation)
+        beside = evaluation.beside
+        if evaluation.ok and beside is not None and beside.gain is not None:
+            program.beside[beside.candidate_hash] = sequence
 
     def _highest(self) -> str | None:
         best = max(self.programs, key=self.score_of)

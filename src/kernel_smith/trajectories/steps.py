@@ -2,7 +2,8 @@
 
 What is read:
 
-* A program's verdict is that of its last measuring in the run, for a child and for its parent.
+* A program's verdict is that of its last measuring in the run, for a child and for its parent. The
+  gain is the last one that was timed side by side, if any was.
 * Proposals that were dropped, or never evaluated, are no steps. Neither are those made from a
   program that the run does not know or never evaluated.
 * A repair counts as a step from the program that was to be changed, not from the failed attempt
@@ -28,14 +29,15 @@ from kernel_smith.records import (
     Proposal,
     Remeasured,
     StepEvaluated,
+    StepGain,
     StepProposed,
     Task,
     TrainingStep,
 )
+from kernel_smith.records.gains import gain_over, gain_over_reference
 from kernel_smith.store import Store
 from kernel_smith.store.store import LATEST
 from kernel_smith.trajectories.fallen import Fallen
-from kernel_smith.trajectories.gains import gain_over, gain_over_reference
 from kernel_smith.trajectories.lineage import RunIndex, text_key
 
 _REMEMBERED_PROGRAMS = 128
@@ -120,12 +122,8 @@ class _RunReader:
             parent=parent,
             child=child,
             grandparent=grandparent.candidate if grandparent else None,
-            gain=gain_over(child.evaluation, parent.evaluation)
-            if parent
-            else gain_over_reference(child.evaluation),
-            gain_over_grandparent=gain_over(child.evaluation, grandparent.evaluation)
-            if grandparent
-            else None,
+            gain=self._gain(child, parent) if parent else gain_over_reference(child.evaluation),
+            gain_over_grandparent=self._gain(child, grandparent) if grandparent else None,
             depth=sum(1 for _ in self._ancestors(proposal)),
             flagged=self._flagged(task, proposal),
             shown=shown,
@@ -134,6 +132,20 @@ class _RunReader:
             repairs=proposal.details.get("repairs"),
             conversation=proposal.conversation,
         )
+
+    def _gain(self, child: Elite, other: Elite) -> StepGain | None:
+        own = self._index.programs[child.candidate.content_hash]
+        its = self._index.programs[other.candidate.content_hash]
+        if not child.evaluation.ok:
+            return None
+        together = own.beside.get(other.candidate.content_hash)
+        if together is not None:
+            gain = gain_over(self._evaluation(together), other.evaluation)
+            again = together != own.first
+        else:
+            gain = gain_over(child.evaluation, other.evaluation)
+            again = own.measured != own.first and its.measured != its.first
+        return gain.model_copy(update={"measured_again": again}) if gain is not None else None
 
     def _ancestors(self, proposal: Proposal) -> Iterator[str]:
         return self._index.lineage(proposal.parents[0]) if proposal.parents else iter(())

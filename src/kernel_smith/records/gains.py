@@ -1,20 +1,45 @@
 """How much faster one program is than another, from what was measured of them.
 
 A gain that was taken side by side, in the same rounds, is preferred. Otherwise two speedups over
-the same baseline are divided, and the interval is as wide as the two together allow.
+the same baseline are divided, and the interval is as wide as the two together allow. Whoever learns
+from a gain takes what is certain of it (`Interval.certain`).
 """
 
 from __future__ import annotations
 
-from kernel_smith.records import (
+from kernel_smith.records.evaluation import (
     Environment,
     Evaluation,
     Interval,
-    StepGain,
     Timing,
     WorkloadGain,
     WorkloadTiming,
 )
+from kernel_smith.records.training import StepGain
+from kernel_smith.records.verdict import Stage
+
+_NOTHING_SHOWN = 1.0  # neither better nor worse beyond doubt
+
+
+def certain_gain(
+    child: Evaluation, parent: Evaluation | None, beside: Interval | None = None
+) -> float:
+    """What is certain of a child's gain over its parent, or without one over the reference.
+
+    0 for a child that failed. `beside`: the gain as it was timed in the same rounds, if it was.
+    """
+    if not child.ok:
+        return _NOTHING_SHOWN if child.stage is Stage.UNSTABLE else 0.0
+    if beside is not None and (parent is None or parent.ok):
+        return beside.certain
+    gain = gain_over(child, parent) if parent is not None else gain_over_reference(child)
+    return gain.overall.certain if gain is not None else _NOTHING_SHOWN
+
+
+def timed_beside(child: Evaluation, other: str | None) -> Interval | None:
+    """The gain over another program, by its hash, if it was timed in the same rounds."""
+    beside = child.beside
+    return beside.gain if beside is not None and beside.candidate_hash == other else None
 
 
 def gain_over(child: Evaluation, other: Evaluation) -> StepGain | None:
@@ -43,24 +68,15 @@ def gain_over_reference(child: Evaluation) -> StepGain | None:
 
 def side_by_side(child: Evaluation, other: Evaluation) -> StepGain | None:
     """The gain as it was timed in the same rounds; None where it was not."""
-    beside = child.beside
-    if beside is None or beside.gain is None or beside.candidate_hash != other.candidate_hash:
+    gain = timed_beside(child, other.candidate_hash)
+    if gain is None or child.beside is None:
         return None
     pairs = _pairs(child, other)
     return StepGain(
-        overall=beside.gain,
-        workloads=beside.workloads,
+        overall=gain,
+        workloads=child.beside.workloads,
         p99=_tail(pairs) if pairs else None,
         side_by_side=True,
-    )
-
-
-def ratio(faster: Interval, slower: Interval) -> Interval:
-    """The quotient of two speedups, from the least to the most favourable reading of both."""
-    return Interval(
-        value=faster.value / slower.value,
-        low=faster.low / slower.high,
-        high=faster.high / slower.low,
     )
 
 
@@ -69,11 +85,11 @@ def _through_baseline(child: Evaluation, other: Evaluation) -> StepGain | None:
     if not pairs or child.timing is None or other.timing is None:
         return None
     gains = (
-        _workload_gain(own.workload, ratio(own.baselines[0].speedup, its.baselines[0].speedup))
+        _workload_gain(own.workload, own.baselines[0].speedup.over(its.baselines[0].speedup))
         for own, its in pairs
     )
     return StepGain(
-        overall=ratio(child.timing.speedup, other.timing.speedup),
+        overall=child.timing.speedup.over(other.timing.speedup),
         workloads=tuple(gains),
         p99=_tail(pairs),
         side_by_side=False,
