@@ -30,8 +30,21 @@ def beside(child: float | Reason, parent: float | Reason) -> Evaluation:
 
 def test_the_linear_reward_is_the_gain_over_the_parent_not_over_the_reference() -> None:
     reward = reward_of(beside(3.0, 2.0), RewardRule(), has_parent=True)
-    assert reward.value == pytest.approx(1.5)
-    assert reward.gain is not None and reward.gain.value == reward.value
+    assert reward.gain is not None and reward.gain.value == pytest.approx(1.5)
+    assert reward.value == reward.gain.low
+
+
+@pytest.mark.parametrize("gain", [(1.3, 0.9, 1.8), (0.8, 0.6, 1.1), (1.0, 1.0, 1.0)])
+@pytest.mark.parametrize(("scale", "worth"), [("linear", 1.0), ("log2", 0.0)])
+def test_noise_is_worth_as_much_as_no_change(
+    gain: tuple[float, float, float], scale: str, worth: float
+) -> None:
+    interval = Interval(**dict(zip(("value", "low", "high"), gain, strict=True)))
+    noisy = made_up(TASK, CHILD, 1.0).model_copy(
+        update={"beside": Beside(candidate_hash=PARENT.content_hash, gain=interval)}
+    )
+    rule = RewardRule.model_validate({"scale": scale, "low": -5})
+    assert reward_of(noisy, rule, has_parent=True).value == worth
 
 
 def test_the_logarithm_tells_slower_from_faster_by_its_sign() -> None:
@@ -40,7 +53,8 @@ def test_the_logarithm_tells_slower_from_faster_by_its_sign() -> None:
         reward_of(beside(child, 2.0), rule, has_parent=True).value
         for child in (4.0, 2.0, 1.0, 100.0, 0.01, Reason.WRONG_VALUES)
     ]
-    assert values == pytest.approx([1, 0, -1, 2, -2, -2])
+    certain = math.log2(0.99 * 2)
+    assert values == pytest.approx([certain, 0, math.log2(1.01 / 2), 2, -2, -2])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +72,8 @@ def test_a_noisy_machine_is_not_held_against_the_child() -> None:
 
 
 def test_a_first_step_is_measured_against_the_reference() -> None:
-    assert reward_of(made_up(TASK, CHILD, 2.5), RewardRule(), has_parent=False).value == 2.5
+    reward = reward_of(made_up(TASK, CHILD, 2.5), RewardRule(), has_parent=False)
+    assert reward.value == pytest.approx(0.99 * 2.5)
 
 
 def test_nobody_knows_the_reward_where_the_parent_could_not_be_timed() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kernel_smith.evaluation.engines.made_up import made_up, made_up_beside
-from kernel_smith.records import Candidate, DeviceKernel, Evaluation, Reason, Task
+from kernel_smith.records import Candidate, DeviceKernel, Evaluation, Interval, Reason, Task
 from kernel_smith.training.answers import Answer, Question, question_of, read_answer
 from kernel_smith.training.config import RewardSettings
 from kernel_smith.training.rewards import gain_value, grade, keep_probability, staged_value
@@ -40,9 +40,9 @@ def authored(evaluation: Evaluation, part: float) -> Evaluation:
     return evaluation.model_copy(update={"device_kernels": kernels})
 
 
-def test_the_gain_over_the_parent_less_one_is_the_reward(answer: Answer) -> None:
+def test_the_certain_gain_over_the_parent_less_one_is_the_reward(answer: Answer) -> None:
     graded = grade(answer, judged(answer, 3.0), RewardSettings())
-    assert graded.reward == pytest.approx(0.5)  # 3 over 2, less 1
+    assert graded.reward == pytest.approx(0.99 * 1.5 - 1)  # 3 over 2, to within 1%, less 1
     assert graded.gain is not None and graded.gain.value == pytest.approx(1.5)
 
 
@@ -51,7 +51,23 @@ def test_a_first_program_is_compared_with_the_reference(question: Question, answ
     assert answer.program is not None
     evaluation = made_up(question.task, answer.program, 3.0)
     graded = grade(Answer(first, "", "program", answer.program), evaluation, RewardSettings())
-    assert graded.reward == pytest.approx(2.0)
+    assert graded.reward == pytest.approx(0.99 * 3 - 1)
+
+
+@pytest.mark.parametrize(("scale", "low"), [("linear", 0.0), ("linear", -1.0), ("log2", -3.0)])
+@pytest.mark.parametrize("gain", [(1.3, 0.9, 1.8), (0.8, 0.6, 1.1)])
+def test_noise_is_worth_as_much_as_no_change(
+    answer: Answer, scale: str, low: float, gain: tuple[float, float, float]
+) -> None:
+    measured = Interval(**dict(zip(("value", "low", "high"), gain, strict=True)))
+    evaluation = judged(answer, 2.0)
+    assert evaluation.beside is not None
+    beside = evaluation.beside.model_copy(update={"gain": measured})
+    noisy = evaluation.model_copy(update={"beside": beside})
+    settings = RewardSettings.model_validate({"scale": scale, "low": low})
+    graded = grade(answer, noisy, settings)
+    assert graded.reward == 0
+    assert graded.gain == measured
 
 
 @pytest.mark.parametrize(
@@ -77,9 +93,9 @@ def test_parts_are_weighted_and_summed(answer: Answer) -> None:
     settings = RewardSettings(execution=2.0, rule=0.1, profiling=0.5, staged=0.3)
     graded = grade(answer, authored(judged(answer, 3.0), 0.8), settings)
     assert graded.parts == pytest.approx(
-        {"execution": 1.0, "rule": 0.1, "profiling": 0.4, "staged": 0.3}
+        {"execution": 2 * 0.485, "rule": 0.1, "profiling": 0.4, "staged": 0.3}
     )
-    assert graded.reward == pytest.approx(1.8)
+    assert graded.reward == pytest.approx(1.77)
     assert graded.coverage == pytest.approx(0.8)
 
 
@@ -146,8 +162,8 @@ def test_lazy_answers_are_left_out_only_if_asked(answer: Answer) -> None:
     lazy, busy = (authored(judged(answer, 3.0), part) for part in (0.2, 0.5))
     settings = RewardSettings(reject_lazy=True)
     assert grade(answer, lazy, settings).reward is None
-    assert grade(answer, busy, settings).reward == pytest.approx(0.5)
-    assert grade(answer, lazy, RewardSettings()).reward == pytest.approx(0.5)
+    assert grade(answer, busy, settings).reward == pytest.approx(0.485)
+    assert grade(answer, lazy, RewardSettings()).reward == pytest.approx(0.485)
 
 
 def test_half_of_the_half_lazy_are_left_out_and_always_the_same(answer: Answer) -> None:

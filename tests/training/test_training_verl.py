@@ -49,8 +49,8 @@ def test_a_faster_program_is_worth_its_gain_over_the_parent_less_1(
     about: dict[str, Any], honest_source: str
 ) -> None:
     faster = fenced(honest_source.replace("y[i]", "y[0 + i]"))
-    assert score(faster, about) == pytest.approx(2.0)
-    assert score(faster, about | {"parent_code": None}) == pytest.approx(5.0)
+    assert score(faster, about) == pytest.approx(0.99 * 3 - 1)
+    assert score(faster, about | {"parent_code": None}) == pytest.approx(0.99 * 6 - 1)
 
 
 @pytest.mark.usefixtures("engine")

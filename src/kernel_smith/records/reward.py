@@ -1,6 +1,7 @@
 """What a step is worth to whoever trains a model: how much faster than its parent the child is.
 
-Nothing is given for what does not compile, is wrong, or cheats.
+Only what is certain of a gain counts: one that may be noise is worth as much as no change. Nothing
+is given for what does not compile, is wrong, or cheats.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def reward_of(evaluation: Evaluation, rule: RewardRule, *, has_parent: bool) -> 
     message = evaluation.message
     if evaluation.ok:
         gain, message = _gain(evaluation, has_parent=has_parent)
-        value = rule.value(gain.value) if gain is not None else None
+        value = rule.value(gain.certain) if gain is not None else None
     elif evaluation.stage is Stage.UNSTABLE:  # the machine's doing more often than the child's
         value = None
     return Reward(

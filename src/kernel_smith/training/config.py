@@ -32,7 +32,8 @@ class RewardSettings(_Settings):
     """What an answer is worth. Weights of 0 leave a part out."""
 
     scale: Literal["linear", "log2"] = Field(
-        default="linear", description="the gain over the parent less 1, or its binary logarithm"
+        default="linear",
+        description="what is certain of the gain over the parent, less 1, or its binary logarithm",
     )
     low: float = Field(default=0.0, description="no correct program's gain is worth less")
     high: float = Field(default=9.0, description="and none more")

@@ -1,7 +1,8 @@
 """What an answer is worth: its parts, each by name, and their sum.
 
-The gain is over the parent that the model was shown, measured side by side; doing nothing earns
-nothing. Whatever does not compile, is wrong or cheats has no gain.
+The gain is over the parent that the model was shown, measured side by side, and counts as far as it
+is certain; doing nothing earns nothing, and so does noise. Whatever does not compile, is wrong or
+cheats has no gain.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _parts(
     program = answer.program
     if not is_real_kernel(program.source, program.backend, evaluation):
         return {"rule": 0.0}
-    parts = {"execution": settings.execution * gain_value(gain.value, settings) if gain else 0.0}
+    parts = {"execution": settings.execution * gain_value(gain.certain, settings) if gain else 0.0}
     parts["rule"] = settings.rule
     parts["profiling"] = settings.profiling * (share or 0.0) if evaluation.ok else 0.0
     parts["staged"] = settings.staged * staged_value(evaluation)

@@ -3,7 +3,7 @@
 In verl: `custom_reward_function.path=.../verl_reward.py` and
 `custom_reward_function.name=compute_score`, with `KERNEL_SMITH_ENGINE=http://HOST:8300` in the
 environment (and `KERNEL_SMITH_TOKEN`, where the service wants one). The reward is that of
-`kernel-smith train rl` with its default settings: the gain over the parent less 1.
+`kernel-smith train rl` with its default settings: the certain gain over the parent less 1.
 """
 
 from __future__ import annotations
