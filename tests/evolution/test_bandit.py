@@ -43,3 +43,26 @@ def test_unavailable_proposers_are_passed_over() -> None:
     bandit = Bandit({"a": 1.0, "b": 1.0})
     assert {bandit.choose({"a": False}) for _ in range(5)} == {"b"}
     assert bandit.choose({"a": False, "b": False}) is None
+
+
+def test_what_a_step_shows_when_it_is_measured_again_counts() -> None:
+    """Two proposers with the same steps, one of them by luck."""
+    bandit = Bandit({"lucky": 1.0, "steady": 1.0})
+    for step in range(20):
+        bandit.reward("lucky", 2.0, step)
+        bandit.reward("steady", 1.3, 100 + step)
+    assert bandit.choose() == "lucky"
+    for step in range(20):
+        bandit.correct("lucky", 1.0, step)
+    assert [bandit.choose() for _ in range(2)] == ["steady", "steady"]
+
+
+def test_a_step_that_is_forgotten_is_not_corrected() -> None:
+    once, twice = (Bandit({"one": 1.0, "two": 1.0}) for _ in range(2))
+    for bandit in (once, twice):
+        for step in range(41):
+            bandit.reward("one", 1.1, step)
+    for step in (0, 1000):
+        twice.correct("one", 2.0, step)
+    twice.correct("nobody", 2.0, 5)
+    assert [once.choose() for _ in range(30)] == [twice.choose() for _ in range(30)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from kernel_smith.records.evaluation import (
     Accuracy,
     BaselineSpeedup,
     BaselineTiming,
+    Beside,
     Distribution,
     Environment,
     Interval,
@@ -45,8 +47,10 @@ kernels = cpp(SOURCE)
 '''
 
 
-def evaluated(candidate: Candidate, speedup: float) -> Evaluation:
-    interval = Interval(value=speedup, low=speedup, high=speedup)
+def evaluated(
+    candidate: Candidate, speedup: float, width: float = 0.0, **changes: Any
+) -> Evaluation:
+    interval = Interval(value=speedup, low=speedup * (1 - width), high=speedup * (1 + width))
     spread = Distribution(p50=1.0, p99=1.0)
     row = BaselineTiming(baseline="eager", speedup=interval, seconds=spread)
     workload = WorkloadTiming(
@@ -64,6 +68,7 @@ def evaluated(candidate: Candidate, speedup: float) -> Evaluation:
         timing=Timing(speedups=(whole,), workloads=(workload,), cores=(0,)),
         environment=Environment(**place),
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        **changes,
     )
 
 
@@ -161,6 +166,55 @@ def test_a_great_gain_counts_more_than_a_small_one_and_noise_not_at_all(
         mutator.learn(proposal, evaluated(proposal.candidate, gain))
         chosen.update(names)
     assert chosen["more"] > 2 * chosen["less"]
+
+
+def after(learnt: dict[str, Any] | None) -> list[Proposal]:
+    """What a mutator proposes after ten results like this one; None: like one without a gain."""
+    mutator = Mutator(8, edits=[appending("one"), appending("other")])
+    for number in range(10):
+        proposal = mutator.propose(request(seed=number))
+        result = learnt if learnt and proposal.details["edits"][0] == "one" else {"speedup": 1.0}
+        mutator.learn(proposal, evaluated(proposal.candidate, **result))
+    return [mutator.propose(request(seed=number)) for number in range(10, 40)]
+
+
+def beside_parent(low: float, value: float, high: float) -> Beside:
+    gain = Interval(value=value, low=low, high=high)
+    return Beside(candidate_hash=request().parent.candidate.content_hash, gain=gain)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"speedup": 1.3, "width": 0.35},
+        {"speedup": 2.0, "beside": beside_parent(0.9, 1.3, 1.8)},
+    ],
+    ids=["by-itself", "side-by-side"],
+)
+def test_noise_teaches_as_much_as_no_gain(noise: dict[str, Any]) -> None:
+    assert after(noise) == after(None)
+
+
+def test_a_gain_side_by_side_counts_more_than_two_speedups_do() -> None:
+    assert after({"speedup": 1.0, "beside": beside_parent(1.9, 2.0, 2.1)}) != after(None)
+
+
+def test_the_parents_doubt_counts_as_well() -> None:
+    """Of a child that is measured sharply over a parent that is not, nothing is known."""
+    candidate = Candidate(source=SOURCE)
+    doubtful = Elite(candidate=candidate, evaluation=evaluated(candidate, 1.3, 0.4))
+    learnt = []
+    for speedup in (1.3, 0.5):
+        mutator = Mutator(8, edits=[appending("one"), appending("other")])
+        for number in range(10):
+            asked = request(seed=number).model_copy(update={"parent": doubtful})
+            proposal = mutator.propose(asked)
+            names = proposal.details["edits"]
+            mutator.learn(
+                proposal, evaluated(proposal.candidate, speedup if names[0] == "one" else 0.5)
+            )
+        learnt.append([mutator.propose(request(seed=number)) for number in range(10, 40)])
+    assert learnt[0] == learnt[1]
 
 
 def test_every_promise_is_about_an_edit_that_there_is() -> None:

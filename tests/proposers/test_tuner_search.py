@@ -135,9 +135,22 @@ def test_values_from_elsewhere_widen_the_domains_and_keep_what_is_known() -> Non
 
 def test_results_without_a_gain_are_counted() -> None:
     search = Search({"BLOCK": (1, 2, 4, 8)})
-    for value, score, expected in ((1, 1.0, 0), (2, 1.005, 1), (4, None, 2), (8, 2.0, 0)):
+    for value, score, expected in ((1, 1.0, 0), (2, 0.9, 1), (4, None, 2), (8, 2.0, 0)):
         search.know({"BLOCK": value}, score)
         assert search.without_gain == expected
+
+
+def test_luck_is_no_gain_however_often_it_comes() -> None:
+    """Each lower end is above the last, and none is above what the first may have been."""
+    search = Search({"BLOCK": tuple(1 << n for n in range(8))})
+    search.know({"BLOCK": 1}, 1.0, most=1.2)
+    for number in range(1, 6):
+        search.know({"BLOCK": 1 << number}, 1.0 + 0.03 * number, most=1.4)
+    assert search.without_gain == 5
+    search.know({"BLOCK": 64}, 1.21, most=1.5)
+    assert search.without_gain == 0
+    search.know({"BLOCK": 128}, 1.4, most=1.6)
+    assert search.without_gain == 1
 
 
 def best_of(seed: int, evaluations: int) -> float:

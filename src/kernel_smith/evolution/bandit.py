@@ -1,6 +1,6 @@
 """Which proposer is asked next: those that paid are asked more often, and none is forgotten.
 
-Each proposer's reward is the gain of its recent steps over their parents, per second of evaluation.
+Each proposer's reward is what its recent steps certainly gained over their parents.
 The choice is the largest of mean plus uncertainty (UCB), scaled by the weight that the user gave.
 """
 
@@ -9,16 +9,23 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 _REMEMBERED = 40  # steps per proposer: what paid at the start may not pay later
 _CURIOSITY = 0.8
 _LARGEST_GAIN = math.log(2)  # one lucky step must not decide everything
 
 
+@dataclass
+class _Reward:
+    worth: float
+    step: int | None
+
+
 class Bandit:
     def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
-        self._rewards: dict[str, deque[float]] = {
+        self._rewards: dict[str, deque[_Reward]] = {
             name: deque(maxlen=_REMEMBERED) for name in self._weights
         }
         self._asked = dict.fromkeys(self._weights, 0)
@@ -36,15 +43,25 @@ class Bandit:
         self._asked[chosen] += 1
         return chosen
 
-    def reward(self, name: str, gain: float) -> None:
-        """`gain` is the child's certain speedup over the parent's; 0 for a child that failed."""
+    def reward(self, name: str, gain: float, step: int | None = None) -> None:
+        """`gain` is what is certain of the child's over its parent; 0 for a child that failed."""
         if name in self._rewards:
-            worth = min(max(math.log(gain), 0.0), _LARGEST_GAIN) if gain > 0 else 0.0
-            self._rewards[name].append(worth / _LARGEST_GAIN)
+            self._rewards[name].append(_Reward(_worth(gain), step))
+
+    def correct(self, name: str, gain: float, step: int) -> None:
+        """A step was measured again: what it showed then counts, if it is remembered."""
+        for reward in self._rewards.get(name, ()):
+            if reward.step == step:
+                reward.worth = _worth(gain)
 
     def _promise(self, name: str) -> float:
         rewards, asked = self._rewards[name], self._asked[name]
-        mean = (sum(rewards) + 0.5) / (len(rewards) + 1)
+        mean = (sum(reward.worth for reward in rewards) + 0.5) / (len(rewards) + 1)
         total = sum(self._asked.values())
         doubt = math.sqrt(math.log(total + 1) / (asked + 1))
         return self._weights[name] * (mean + _CURIOSITY * doubt)
+
+
+def _worth(gain: float) -> float:
+    """From 0 for what gained nothing to 1 for the largest gain that counts."""
+    return min(max(math.log(gain), 0.0), _LARGEST_GAIN) / _LARGEST_GAIN if gain > 0 else 0.0

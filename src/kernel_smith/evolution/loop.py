@@ -295,13 +295,13 @@ class Loop:
             )
         )
         assert step is not None
-        proposer = self._proposers.get(step.proposal.proposer)
-        if proposer is not None:
-            proposer.learn(step.proposal, evaluation)
+        candidate = step.proposal.candidate
         if before is not None and self.state.best is not before and evaluation.ok:
-            contender = step.proposal.candidate
-            for event in measure_again(self.state, self._engine, contender, before):
+            for event in measure_again(self.state, self._engine, candidate, before):
                 self.emit(event)
+        proposer = self._proposers.get(step.proposal.proposer)
+        if proposer is not None:  # what was measured again counts, not what chose it
+            proposer.learn(step.proposal, self.state.evaluated[candidate.content_hash].evaluation)
         self._migrate()
 
     def _migrate(self) -> None:

@@ -82,7 +82,8 @@ class Run:
         for step in self.state.steps.values():
             proposer = proposers.get(step.proposal.proposer)
             if proposer is not None and step.evaluation is not None:
-                proposer.learn(step.proposal, step.evaluation)
+                known = self.state.evaluated[step.proposal.candidate.content_hash]
+                proposer.learn(step.proposal, known.evaluation)
         loop = Loop(self.state, proposers, engine, self.append, audience)
         loop.resubmit(self.state.in_flight())
         return loop

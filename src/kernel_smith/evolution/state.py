@@ -15,6 +15,7 @@ from kernel_smith.records import (
     Evaluation,
     Event,
     Failure,
+    Interval,
     Migrated,
     Proposal,
     Remeasured,
@@ -30,6 +31,7 @@ from kernel_smith.records import (
     Usage,
     score,
 )
+from kernel_smith.records.gains import certain_gain, timed_beside
 
 OUTSIDE = "outside"
 """The proposer of what somebody tells a run."""
@@ -48,6 +50,8 @@ class Step:
     proposal: Proposal
     evaluation: Evaluation | None = None
     added: Added | None = None
+    beside: Interval | None = None
+    """The gain over the parent as it was last timed in the same rounds."""
 
     @property
     def parent(self) -> str | None:
@@ -81,6 +85,8 @@ class RunState:
     last_step: int = -1
     ended: str | None = None
     _latest: datetime = field(init=False)
+    _concerned: dict[str, list[Step]] = field(default_factory=dict)
+    """The steps from and to a program."""
 
     @classmethod
     def begin(cls, event: RunStarted) -> RunState:
@@ -148,8 +154,10 @@ class RunState:
         self.funnel["proposed"] += 1
         if proposal.conversation is not None:
             self.usage += proposal.conversation.usage
+        self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:
             self.archive.note_child(step.parent)
+            self._concerned.setdefault(step.parent, []).append(step)
         return step
 
     def _evaluated(self, event: StepEvaluated) -> Step:
@@ -171,10 +179,7 @@ class RunState:
         if self.best is not None and self.best.score > before:
             self.since_best = 0
             self.curve.append((event.step, self.best.score))
-        gain = self._gain(step, elite)
-        self.bandit.reward(step.proposal.proposer, gain if twin is None else 0.0)
-        if step.parent is not None:
-            self.lessons.note(step.proposal.summary, gain)
+        self.bandit.reward(step.proposal.proposer, self._credit(step), step.number)
         return step
 
     def _twin_of(self, elite: Elite) -> str | None:
@@ -185,13 +190,15 @@ class RunState:
         first = self.binaries.setdefault(binary, own)
         return first if first != own else None
 
-    def _gain(self, step: Step, elite: Elite) -> float:
-        if elite.evaluation.ok and elite.evaluation.untimed:
-            return 1.0  # neither better nor worse
+    def _credit(self, step: Step) -> float:
+        """Note what a step has taught by all that is known now; what it is worth to a proposer."""
+        child = self.evaluated[step.proposal.candidate.content_hash]
         parent = self.evaluated.get(step.parent or "")
-        if parent is None or parent.score == 0:
-            return elite.score
-        return elite.score / parent.score
+        step.beside = timed_beside(child.evaluation, step.parent) or step.beside
+        gain = certain_gain(child.evaluation, parent.evaluation if parent else None, step.beside)
+        if step.parent is not None:
+            self.lessons.note(step.number, step.proposal.summary, gain)
+        return gain if self._twin_of(child) is None else 0.0
 
     def _count(self, evaluation: Evaluation) -> None:
         """How far it came: compiled, correct, honest, faster."""
@@ -222,5 +229,8 @@ class RunState:
             candidate=known.candidate, evaluation=event.evaluation
         )
         self.archive.update(event.candidate, event.evaluation)
+        for step in self._concerned.get(event.candidate, ()):
+            if step.evaluation is not None:
+                self.bandit.correct(step.proposal.proposer, self._credit(step), step.number)
         if self.best is not None:
             self.curve.append((self.last_step, self.best.score))

@@ -1,7 +1,7 @@
 """The mutator: proposes a parent with a structural edit that was not tried on it yet.
 
 Edits that made candidates faster are tried more often: each has a score, how much its proposals
-gained, and the next one is drawn from what the scores leave open (Thompson sampling).
+certainly gained, and the next one is drawn from what the scores leave open (Thompson sampling).
 Some proposals chain two edits, since one may make room for the other.
 """
 
@@ -18,14 +18,14 @@ from functools import lru_cache
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator.edit import Edit, Site
 from kernel_smith.proposers.mutator.registry import EDITS, PROMISES
-from kernel_smith.records import Candidate, Evaluation, Proposal, Request
-from kernel_smith.records.step import score
+from kernel_smith.records import Candidate, Evaluation, Interval, Proposal, Request
+from kernel_smith.records.gains import timed_beside
 
 Sites = dict[str, list[Site]]
 """Sites by the name of their edit."""
 
 _CHAIN_SHARE = 0.3
-_NOISE, _GREAT = 1.02, 1.3  # gains
+_GREAT = 1.3  # a gain that one would hope for
 _ATTEMPTS = 20
 # Edits that split loops make a text longer, and more of the same does not make it faster.
 _MOST_CHARACTERS = 24_000
@@ -72,7 +72,7 @@ class Mutator:
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Credit the edits of a proposal with its success, or charge them."""
         edits = proposal.details["edits"]
-        success = _success(score(evaluation), float(proposal.details["parent_score"]))
+        success = _success(_gain(proposal, evaluation))
         with self._lock:
             self._tried[proposal.parents[0]].add(_key(proposal))
             for name in edits:
@@ -120,10 +120,11 @@ class Mutator:
         self, request: Request, new: Candidate, steps: list[tuple[Edit, Site]]
     ) -> Proposal:
         summary = "; then ".join(f"{edit.name}: {site}" for edit, site in steps)
+        speedup = _speedup(request.parent.evaluation)
         details = {
             "edits": [edit.name for edit, _ in steps],
             "sites": [f"{site.part}: {site}" for _, site in steps],
-            "parent_score": request.parent.score,
+            "parent_speedup": speedup.model_dump() if speedup is not None else None,
         }
         return Proposal(
             candidate=new,
@@ -134,11 +135,23 @@ class Mutator:
         )
 
 
-def _success(score: float, before: float) -> float:
+def _gain(proposal: Proposal, evaluation: Evaluation) -> Interval | None:
+    """Over the parent: side by side if it was timed so, else by the speedups of both."""
+    beside = timed_beside(evaluation, proposal.parents[0])
+    own, before = _speedup(evaluation), proposal.details.get("parent_speedup")
+    if beside is not None or own is None or before is None:
+        return beside
+    return own.over(Interval.model_validate(before))
+
+
+def _speedup(evaluation: Evaluation) -> Interval | None:
+    return evaluation.timing.speedup if evaluation.ok and evaluation.timing else None
+
+
+def _success(gain: Interval | None) -> float:
     """From 0 for what may be noise to 1 for a gain that one would hope for."""
-    if before <= 0 or score <= before * _NOISE:
-        return float(before <= 0 < score)
-    return min(1.0, math.log(score / before) / math.log(_GREAT))
+    certain = gain.certain if gain is not None else 1.0
+    return min(max(math.log(certain) / math.log(_GREAT), 0.0), 1.0)
 
 
 @lru_cache(maxsize=32)

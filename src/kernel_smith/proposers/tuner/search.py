@@ -29,8 +29,6 @@ _FIRST_TRIALS = 6
 _ASKS = 24
 _ENUMERABLE = 20_000
 _DRAWS = 500
-# A gain of less than this is hard to tell from noise.
-_GAIN = 1.01
 
 
 class Search:
@@ -40,7 +38,7 @@ class Search:
         self._pending: dict[Key, int | None] = {}
         self._refused: set[Key] = set()
         self._queue: list[Values] = []
-        self._best = 0.0
+        self._surpassed = 0.0
         self._meanings = Meanings()
         self.without_gain = 0
         self._study = self._new_study()
@@ -81,9 +79,17 @@ class Search:
         random.Random(seed).shuffle(neighbours)
         self._queue += neighbours[:_FIRST_TRIALS]
 
-    def know(self, values: Values, score: float | None, *, wrong: bool = False) -> None:
+    def know(
+        self,
+        values: Values,
+        score: float | None,
+        *,
+        most: float | None = None,
+        wrong: bool = False,
+    ) -> None:
         """What the values scored, or None if nothing can be said. The first word stands.
 
+        `most`: what they may have scored, where the score is what is certain of it.
         `wrong`: the program ran, and its results were not right.
         """
         key = _key(values)
@@ -94,9 +100,11 @@ class Search:
         if score or wrong:
             self._meanings.know(values, right=not wrong)
         self._tell(values, score)
-        gained = score is not None and score > self._best * _GAIN
+        # Above all that the last gain may have been: luck does not count as one.
+        gained = score is not None and score > self._surpassed
         self.without_gain = 0 if gained else self.without_gain + 1
-        self._best = max(self._best, score or 0.0)
+        if gained:
+            self._surpassed = max(most or 0.0, score or 0.0)
 
     def suggest(self, seed: int, accepts: Accepts) -> Values | None:
         """Values that were not suggested before, or None if there are none left."""

@@ -41,7 +41,8 @@ class Tuner:
         with self._lock:
             key, space, values = self._locate(request)
             search = self._searches[key]
-            search.know(values, request.parent.score)
+            known = request.parent.evaluation
+            search.know(values, score(known), most=_most(known))
             if search.without_gain >= self._patience:
                 raise NothingToPropose("other numbers have not helped for long")
             fitting = Fitting(space, request.task)
@@ -64,7 +65,8 @@ class Tuner:
         with self._lock:
             search = self._search(details["structure"], _domains(details["domains"]))
             wrong = evaluation.stage is Stage.INCORRECT
-            search.know(values, _known_score(evaluation), wrong=wrong)
+            known = _known_score(evaluation)
+            search.know(values, known, most=_most(evaluation), wrong=wrong)
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
     def close(self) -> None:
@@ -104,6 +106,10 @@ def _known_score(evaluation: Evaluation) -> float | None:
     """Failures score zero. Of what was not measured well nothing is known."""
     unmeasured = evaluation.stage is Stage.UNSTABLE or evaluation.untimed
     return None if unmeasured else score(evaluation)
+
+
+def _most(evaluation: Evaluation) -> float | None:
+    return evaluation.timing.speedup.high if evaluation.ok and evaluation.timing else None
 
 
 def _written(domains: Domains) -> dict[str, list[Value]]:
