@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
-from kernel_smith.evaluation.judge.platform.participant import Batch, Participant, Windows
+from kernel_smith.evaluation.judge.platform.batch import Batch, Windows
+from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.processes.child import ChildFailed
 from kernel_smith.evaluation.judge.timing.host_clock import (
     Measurement,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.platform.participant import Windows
+from kernel_smith.evaluation.judge.platform.batch import Windows
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.integrity import (
     check_library_time,

@@ -9,7 +9,8 @@ from typing import Any
 from kernel_smith.evaluation.judge.inputs.checks import Check
 from kernel_smith.evaluation.judge.inputs.pool import Pool
 from kernel_smith.evaluation.judge.inputs.reference import AUTHOR
-from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
+from kernel_smith.evaluation.judge.platform.batch import Batch
+from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.values.comparison import Comparison
 from kernel_smith.evaluation.judge.values.description import check_description

@@ -20,8 +20,9 @@ from kernel_smith.evaluation.judge.compiling.source import Maker
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims
-from kernel_smith.evaluation.judge.platform.participant import Batch, ParticipantT
+from kernel_smith.evaluation.judge.platform.participant import ParticipantT
 from kernel_smith.evaluation.judge.processes.child import Child
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.timing.outcome import Outcome

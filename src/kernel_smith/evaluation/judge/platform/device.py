@@ -19,9 +19,9 @@ from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform import device_state
 from kernel_smith.evaluation.judge.platform.base import Platform, Provide, Timings
+from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims
-from kernel_smith.evaluation.judge.platform.participant import Batch
 from kernel_smith.evaluation.judge.platform.spares import Spare, Spares
 from kernel_smith.evaluation.judge.processes.child import Child, Interrupted
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool

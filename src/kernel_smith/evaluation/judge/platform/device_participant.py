@@ -11,9 +11,10 @@ import torch
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.batch import Batch, Watcher, Windows, described
 from kernel_smith.evaluation.judge.platform.buffers import POISON
 from kernel_smith.evaluation.judge.platform.device_buffers import DeviceBuffers
-from kernel_smith.evaluation.judge.platform.participant import Batch, Participant, Watcher, Windows
+from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.records import Limits
@@ -85,13 +86,13 @@ class DeviceParticipant(Participant):
             return str(answer["refused"])
         self._learn_places(answer.get("at"), count)
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
-        self._captured = self._described(gathered, count, _NO_WINDOWS)
+        self._captured = described(gathered, count, _NO_WINDOWS)
         return None
 
     def device_seconds(self) -> float:
         """Seconds per call of the last batch, by the process's own events on the device."""
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
-        return self._described(gathered, self._calls, _NO_WINDOWS).inner_seconds
+        return described(gathered, self._calls, _NO_WINDOWS).inner_seconds
 
     def replay(self) -> Batch:
         """Time one replay of the captured calls, and fetch the outputs."""

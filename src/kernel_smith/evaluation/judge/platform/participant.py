@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import base64
 import functools
-import math
 import os
 import pickle
 import random
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import torch
 
 from kernel_smith.evaluation.judge.evidence.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
+from kernel_smith.evaluation.judge.platform.batch import Batch, Watcher, Windows, described
 from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
+from kernel_smith.evaluation.judge.platform.examining import Examiner
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.processes.waiting import Waiting
 from kernel_smith.evaluation.judge.values.pieces import same_bits
@@ -34,40 +35,8 @@ CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
 _SAMPLES_PER_SECOND = 2000  # each one takes microseconds of whoever is sampled
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
-_EXAMINED_BATCHES = 0.25  # of those that are timed
-_EXAMINED_BYTES = 64 << 20  # of larger calls no input is changed while they are timed
 _MOMENT = 0.01  # seconds
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Wall and processor seconds of one batch, as the judge and the operating system saw them."""
-
-    run_wall: float  # without the time that neighbours took
-    run_cpu: float
-    service_cpu: float  # looking up arguments and copying results: the same for everyone
-    idle_cpu: float  # while nobody asked for anything
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What a batch of calls left behind."""
-
-    calls: int
-    windows: Windows
-    first: dict[str, Any] | None
-    odd: list[Any]
-    inner_seconds: float
-    shared: frozenset[int] = frozenset()
-    """Outputs that were seen to change with the inputs: they lie in the same memory."""
-
-
-class Watcher(Protocol):
-    """Something to switch on while the calls of a batch run."""
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
 
 
 ParticipantT = TypeVar("ParticipantT", bound="Participant")
@@ -90,9 +59,7 @@ class Participant:
         self._calls = 0  # that are bound, also when their inputs were let go of
         self._of_unknown_speed = True
         self._strides: list[tuple[int, ...]] = []
-        self._own: Sequence[bool] = ()
-        self._spoils = False
-        self._spoilt_with: int | None = None  # the results of the last batch
+        self._examiner = Examiner(child, self.room)
         self._thorough = False
         self._shared: frozenset[int] = frozenset()
         self._last_cpu = 0.0
@@ -159,7 +126,6 @@ class Participant:
         of its own, which the judge may overwrite? Empty while that is not known. `in_place`: leave
         results there.
         """
-        self._own, self._spoils = own, False
         self._workload = workload
         layout, out_layout = Layout(), Layout()
         parameters = dict(reference.model(workload).named_parameters())
@@ -178,6 +144,8 @@ class Participant:
         ]
         self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
         self._strides = [t.stride() for t in answer.tensors]
+        parameter_slots = list(self._parameter_slots.values())
+        self._examiner = Examiner(self.child, self.room, self._output_slots, parameter_slots, own)
         self.room.make(
             self.child, layout.size, out_layout.size, self.limits.load_seconds, in_place=in_place
         )
@@ -281,11 +249,13 @@ class Participant:
 
         `thorough`: see of all outputs, and not of one call's alone, that they are no inputs."""
         count = self._calls if calls is None else calls
-        self._thorough, self._shared, self._spoilt_with = thorough, frozenset(), None
+        self._thorough, self._shared = thorough, frozenset()
         run_wall, run_cpu = self._time(count, watch)
         asked = [] if self.fetches else self._output_slots[:count]
         slots = [[slot.to_json() for slot in row] for row in asked]
-        gathered = self.child.ask("collect", self.limits.load_seconds, slots=slots, own=self._own)
+        gathered = self.child.ask(
+            "collect", self.limits.load_seconds, slots=slots, own=self._examiner.own
+        )
         collected_cpu = self.child.cpu_seconds()
         windows = Windows(
             run_wall=run_wall,
@@ -294,9 +264,9 @@ class Participant:
             idle_cpu=self._idle_cpu,
         )
         self._last_cpu, self._idle_cpu = collected_cpu, 0.0
-        batch = replace(self._described(gathered, count, windows), shared=self._shared)
+        batch = replace(described(gathered, count, windows), shared=self._shared)
         # Not before: of a result that is shorter than it should be, something else would be hit.
-        self._spoils = self._spoils or self._has_expected_sizes(batch)
+        self._examiner.may_overwrite |= self._has_expected_sizes(batch)
         return batch
 
     def _has_expected_sizes(self, batch: Batch) -> bool:
@@ -350,83 +320,13 @@ class Participant:
         """What a batch would have taken without neighbours: no less than was computed."""
         return max(wall - waited, min(wall, cpu / max(self._timed_cores, 1)))
 
-    @staticmethod
-    def _described(gathered: dict[str, Any], count: int, windows: Windows) -> Batch:
-        """Read the process's own account of a batch; a malformed one is a protocol violation."""
-        try:
-            first, odd = gathered["first"], list(gathered["odd"])
-            inner = float(gathered["inner"])
-            if not math.isfinite(inner):
-                raise ValueError(f"{inner} seconds per call")
-            complete = int(gathered["count"]) == count
-            if odd:
-                _, _ = odd
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ChildFailed("protocol", f"malformed report of a batch: {error}") from None
-        if not complete:
-            raise ChildFailed("protocol", "the number of results differs from the number of calls")
-        return Batch(count, windows, first, odd, inner)
-
     def _take_results(self, count: int) -> None:
-        """Fetch them, and then do what their owner may: change the inputs, and overwrite them.
-
-        The process is stopped. It gets nothing back that it could build on: neither the constants
-        of a result that was right, nor an input in the guise of one.
-        """
-        self.room.fetch(self.child, self._output_slots)
-        if any(self._own) and count:
-            self._shared = self._sharing(self._to_examine(count))
-            if self._spoils:
-                slots = self._output_slots[:count]
-                self._spoilt_with = self.room.spoil(self.child, slots, self._own)
-
-    def _to_examine(self, count: int) -> Sequence[int]:
-        """All calls, or now and then one that nobody can foresee."""
-        if self._thorough:
-            return range(count)
-        if _system_random.random() > _EXAMINED_BATCHES:
-            return []
-        call = _system_random.randrange(count)
-        slots = (*self._input_slots[call], *self._output_slots[call])
-        return [call] if sum(slot.nbytes for slot in slots) <= _EXAMINED_BYTES else []
-
-    def _sharing(self, calls: Sequence[int]) -> frozenset[int]:
-        """Outputs of these calls that change when their inputs do, or (thoroughly) parameters."""
-        changed = [slot for call in calls for slot in self._input_slots[call]]
-        if self._thorough:
-            changed += self._parameter_slots.values()
-        if not changed:
-            return frozenset()
-        self._flip(changed)
-        other = self._changed_outputs(calls)
-        self._flip(changed)  # as they were
-        if not other:
-            return frozenset()
-        # What differs even now was written to by somebody, who has not stopped yet.
-        return frozenset(other - self._changed_outputs(calls))
-
-    def _changed_outputs(self, calls: Sequence[int]) -> set[int]:
-        """Outputs with memory of their own that are not any more what was fetched."""
-        same = [self.room.unchanged(self.child, c, self._output_slots[c]) for c in calls]
-        return {i for i, own in enumerate(self._own) if own and not all(row[i] for row in same)}
-
-    def _flip(self, slots: Sequence[Slot]) -> None:
-        for slot in slots:
-            self.room.inputs.raw(slot.offset, slot.offset + slot.nbytes).bitwise_not_()
-        self.room.settle()
+        """The process is stopped."""
+        self._shared = self._examiner.take(self._input_slots, count, thorough=self._thorough)
 
     def written_since(self, call: int) -> bool:
         """Did somebody write to the results of a call after they were fetched?"""
-        slots = self._output_slots[call]
-        if self._spoilt_with is None:
-            return not all(self.room.unchanged(self.child, call, slots))
-        self.room.fetch(self.child, self._output_slots)
-        raw = self.room.outputs.raw
-        return any(
-            bool((raw(slot.offset, slot.offset + slot.nbytes) != self._spoilt_with).any())
-            for slot, own in zip(slots, self._own, strict=True)
-            if own
-        )
+        return self._examiner.written_since(call)
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""

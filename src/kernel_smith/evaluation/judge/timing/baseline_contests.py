@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
-from kernel_smith.evaluation.judge.platform.participant import Batch
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, time_both_ways
 from kernel_smith.evaluation.judge.timing.standings import BaselineRatio, BaselineRatios, standing
 from kernel_smith.records import Baseline, Sampling, Workload

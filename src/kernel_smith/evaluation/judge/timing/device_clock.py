@@ -22,9 +22,9 @@ from typing import Literal, Protocol
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform import device_state
+from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
-from kernel_smith.evaluation.judge.platform.participant import Batch
 from kernel_smith.evaluation.judge.timing.host_clock import (
     Asking,
     Measurement,

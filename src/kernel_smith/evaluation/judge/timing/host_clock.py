@@ -22,7 +22,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
-from kernel_smith.evaluation.judge.platform.participant import RIVAL, Batch, Participant, Windows
+from kernel_smith.evaluation.judge.platform.batch import Batch, Windows
+from kernel_smith.evaluation.judge.platform.participant import RIVAL, Participant
 from kernel_smith.evaluation.judge.timing.integrity import check_rest
 from kernel_smith.evaluation.judge.timing.rival import blame
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, estimate, usual_sum

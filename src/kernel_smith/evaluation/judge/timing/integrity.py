@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kernel_smith.evaluation.judge.platform.participant import Windows
+from kernel_smith.evaluation.judge.platform.batch import Windows
 from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.evaluation.judge.timing.statistics import usual_sum
 from kernel_smith.records import KernelShare, Reason

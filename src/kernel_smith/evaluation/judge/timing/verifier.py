@@ -13,7 +13,8 @@ from kernel_smith.evaluation.judge.correctness import check_descriptions, reject
 from kernel_smith.evaluation.judge.inputs.checks import Check
 from kernel_smith.evaluation.judge.inputs.pool import Pool
 from kernel_smith.evaluation.judge.inputs.reference import AUTHOR, InputSet
-from kernel_smith.evaluation.judge.platform.participant import Batch, Participant
+from kernel_smith.evaluation.judge.platform.batch import Batch
+from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.values.accuracy import computable
 from kernel_smith.evaluation.judge.values.coarse import count_a_step_apart

@@ -1,0 +1,97 @@
+"""What the judge does with the results of a stopped process, as their owner may.
+
+It fetches them, changes the inputs to see that no result is one of them, and overwrites them. The
+process gets nothing back that it could build on: neither the constants of a result that was right,
+nor an input in the guise of one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kernel_smith.evaluation.judge.platform.buffers import SharedBuffers
+from kernel_smith.evaluation.judge.processes.child import Child
+from kernel_smith.evaluation.sandbox.arena import Slot
+
+_EXAMINED_BATCHES = 0.25  # of those that are timed
+_EXAMINED_BYTES = 64 << 20  # of larger calls no input is changed while they are timed
+
+_system_random = random.SystemRandom()
+
+
+@dataclass
+class Examiner:
+    """Of the results of one workload. `own`: does each output have memory of its own, which may be
+    overwritten? Empty while that is not known."""
+
+    child: Child
+    room: SharedBuffers
+    outputs: list[list[Slot]] = field(default_factory=list)  # per call
+    parameters: Sequence[Slot] = ()
+    own: Sequence[bool] = ()
+    may_overwrite: bool = False
+    """Not before results have been seen to be as large as they should be."""
+    _spoilt_with: int | None = None  # the results of the last batch
+
+    def take(
+        self, inputs: list[list[Slot]], count: int, *, thorough: bool = False
+    ) -> frozenset[int]:
+        """Fetch what so many calls returned; which outputs were seen to change with the inputs?
+
+        `thorough`: of all calls, and with the parameters, instead of one call's now and then.
+        """
+        self._spoilt_with = None
+        self.room.fetch(self.child, self.outputs)
+        if not any(self.own) or not count:
+            return frozenset()
+        calls = range(count) if thorough else self._one_by_chance(inputs, count)
+        changed = [slot for call in calls for slot in inputs[call]]
+        shared = self._sharing(calls, changed + (list(self.parameters) if thorough else []))
+        if self.may_overwrite:
+            self._spoilt_with = self.room.spoil(self.child, self.outputs[:count], self.own)
+        return shared
+
+    def _one_by_chance(self, inputs: list[list[Slot]], count: int) -> Sequence[int]:
+        """Now and then a call that nobody can foresee."""
+        if _system_random.random() > _EXAMINED_BATCHES:
+            return []
+        call = _system_random.randrange(count)
+        slots = (*inputs[call], *self.outputs[call])
+        return [call] if sum(slot.nbytes for slot in slots) <= _EXAMINED_BYTES else []
+
+    def _sharing(self, calls: Sequence[int], changed: list[Slot]) -> frozenset[int]:
+        """Outputs of these calls that change when this memory does."""
+        if not changed:
+            return frozenset()
+        self._flip(changed)
+        other = self._changed_outputs(calls)
+        self._flip(changed)  # as they were
+        if not other:
+            return frozenset()
+        # What differs even now was written to by somebody, who has not stopped yet.
+        return frozenset(other - self._changed_outputs(calls))
+
+    def _changed_outputs(self, calls: Sequence[int]) -> set[int]:
+        """Outputs with memory of their own that are not any more what was fetched."""
+        same = [self.room.unchanged(self.child, c, self.outputs[c]) for c in calls]
+        return {i for i, own in enumerate(self.own) if own and not all(row[i] for row in same)}
+
+    def _flip(self, slots: Sequence[Slot]) -> None:
+        for slot in slots:
+            self.room.inputs.raw(slot.offset, slot.offset + slot.nbytes).bitwise_not_()
+        self.room.settle()
+
+    def written_since(self, call: int) -> bool:
+        """Did somebody write to the results of a call after they were fetched?"""
+        slots = self.outputs[call]
+        if self._spoilt_with is None:
+            return not all(self.room.unchanged(self.child, call, slots))
+        self.room.fetch(self.child, self.outputs)
+        raw = self.room.outputs.raw
+        return any(
+            bool((raw(slot.offset, slot.offset + slot.nbytes) != self._spoilt_with).any())
+            for slot, own in zip(slots, self.own, strict=True)
+            if own
+        )
