@@ -37,6 +37,7 @@ from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_o
 from kernel_smith.records.step import (
     Beginning,
     Budget,
+    ConfirmationBegun,
     Conversation,
     Elite,
     Event,
@@ -54,7 +55,9 @@ from kernel_smith.records.step import (
     StepEvaluated,
     StepProposed,
     Usage,
+    faster_than,
     score,
+    shown_faster,
 )
 from kernel_smith.records.task import Admission, Precision, Task, Tolerance, Variant, Workload
 from kernel_smith.records.training import Example, StepGain, TrainingStep
@@ -76,6 +79,7 @@ __all__ = [
     "Ceilings",
     "CompileReport",
     "Confinement",
+    "ConfirmationBegun",
     "Conversation",
     "Device",
     "DeviceKernel",
@@ -137,6 +141,8 @@ __all__ = [
     "WorkloadTiming",
     "WorstElement",
     "content_hash",
+    "faster_than",
     "reward_of",
     "score",
+    "shown_faster",
 ]

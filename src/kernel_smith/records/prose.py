@@ -12,6 +12,7 @@ from kernel_smith.records.device_prose import (
 from kernel_smith.records.durations import seconds
 from kernel_smith.records.evaluation import (
     Accuracy,
+    BaselineSpeedup,
     BaselineTiming,
     Beside,
     Evaluation,
@@ -89,6 +90,12 @@ def describe_speedup(speedup: Interval, baseline: str) -> str:
     """`1.52x the speed of eager (95%: 1.49 to 1.55)`, and whether that is any different."""
     shown = _ratio(speedup, f"the speed of {baseline} ")
     return shown if speedup.decided else f"{shown}, no difference shown"
+
+
+def describe_shown(against: BaselineSpeedup) -> str:
+    """The speedup over one baseline, and whether it says that the candidate is faster."""
+    shown = _ratio(against.speedup, f"the speed of {against.baseline} ")
+    return f"{shown}: {'faster' if against.speedup.low > 1 else 'faster is not shown'}"
 
 
 def _ratio(interval: Interval, of_what: str = "") -> str:

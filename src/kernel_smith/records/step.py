@@ -125,6 +125,10 @@ class RunConfig(VersionedRecord):
     proposers: dict[str, float] = Field(description="name -> weight; the bandit learns the rest")
     budget: Budget
     options: Options = Options()
+    confirmation: Options = Field(
+        default=Options(baselines=("eager", "compile")),
+        description="how the winner is measured in the end: at full length, against all of these",
+    )
     islands: int = Field(default=3, ge=1)
     elites_per_cell: int = Field(default=2, ge=1)
     features: tuple[str, ...] = ("complexity", "technique")
@@ -191,6 +195,18 @@ class Remeasured(VersionedRecord):
     kind: Literal["remeasured"] = "remeasured"
     candidate: str
     evaluation: Evaluation
+    confirming: bool = Field(
+        default=False,
+        description="the search was over, and this measuring, which chose nobody, is what counts",
+    )
+    at: datetime
+
+
+class ConfirmationBegun(VersionedRecord):
+    """The search is over for now: this candidate is being measured at full length."""
+
+    kind: Literal["confirmation-begun"] = "confirmation-begun"
+    candidate: str
     at: datetime
 
 
@@ -205,6 +221,12 @@ class Migrated(VersionedRecord):
 class RunEnded(VersionedRecord):
     kind: Literal["run-ended"] = "run-ended"
     why: str
+    best: str | None = Field(
+        default=None, description="the candidate that the run answers with; null: none was timed"
+    )
+    unconfirmed: str = Field(
+        default="", description="why that candidate was not measured at full length, if it was not"
+    )
     at: datetime
 
 
@@ -215,6 +237,7 @@ Event = Annotated[
     | StepEvaluated
     | StepDropped
     | Remeasured
+    | ConfirmationBegun
     | Migrated
     | RunEnded,
     Field(discriminator="kind"),
@@ -225,3 +248,17 @@ def score(evaluation: Evaluation) -> float:
     """The lower end of the speedup's interval; zero for whatever earned no timing."""
     timed = evaluation.ok and evaluation.timing is not None
     return evaluation.timing.speedup.low if timed and evaluation.timing else 0.0
+
+
+def faster_than(evaluation: Evaluation) -> tuple[str, ...]:
+    """The baselines that it is faster than beyond doubt."""
+    if evaluation.timing is None:
+        return ()
+    return tuple(each.baseline for each in evaluation.timing.speedups if each.speedup.low > 1)
+
+
+def shown_faster(evaluation: Evaluation) -> bool:
+    """Is it faster beyond doubt than every baseline that it was measured against?"""
+    return evaluation.timing is not None and len(faster_than(evaluation)) == len(
+        evaluation.timing.speedups
+    )

@@ -3,11 +3,13 @@
 from kernel_smith.store.faults import StoreError
 from kernel_smith.store.history import History, StepFacts
 from kernel_smith.store.locks import RunLock
+from kernel_smith.store.ranking import Ranking
 from kernel_smith.store.store import Store, default_path
 from kernel_smith.store.summary import RunSummary
 
 __all__ = [
     "History",
+    "Ranking",
     "RunLock",
     "RunSummary",
     "StepFacts",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kernel_smith.records import (
+    BaselineSpeedup,
     Evaluation,
     Event,
     Interval,
@@ -23,7 +24,9 @@ from kernel_smith.records import (
     Task,
     Usage,
     score,
+    shown_faster,
 )
+from kernel_smith.store.ranking import Ranking
 
 # The gates in order, each with the stages that did not pass it.
 _STOPPED = (
@@ -48,11 +51,24 @@ class StepFacts:
     reason: Reason | None = None
     speedup: Interval | None = None
     was_best: bool = False
+    shown: tuple[BaselineSpeedup, ...] = ()
+    """What it showed at full length, after it had been chosen."""
+    confirmed: bool = False
+    """Was it faster beyond doubt than all of those baselines?"""
 
     def measured(self, evaluation: Evaluation) -> None:
         timed = score(evaluation) > 0 and evaluation.timing is not None
         self.stage, self.reason = evaluation.stage, evaluation.reason
         self.speedup = evaluation.timing.speedup if timed and evaluation.timing else None
+
+    def remeasured(self, event: Remeasured) -> None:
+        """What was too noisy says nothing new."""
+        evaluation = event.evaluation
+        if evaluation.stage is not Stage.UNSTABLE:
+            self.measured(evaluation)
+        timing = evaluation.timing if event.confirming else None
+        self.shown = () if timing is None else timing.speedups
+        self.confirmed = event.confirming and shown_faster(evaluation)
 
     @property
     def score(self) -> float:
@@ -68,13 +84,14 @@ class History:
     config: RunConfig | None = None
     started: datetime | None = None
     ended: str | None = None
+    unconfirmed: str = ""
     dropped: int = 0
     remeasured: int = 0
     resumed: int = 0
     usage: Usage = field(default_factory=Usage)
     steps: dict[int, StepFacts] = field(default_factory=dict)
     by_candidate: dict[str, StepFacts] = field(default_factory=dict)
-    best: StepFacts | None = None
+    ranking: Ranking = field(default_factory=Ranking)
     curve: list[float] = field(default_factory=list)  # the best speedup after each evaluation
 
     @classmethod
@@ -84,7 +101,13 @@ class History:
             history.add(event)
         return history
 
+    @property
+    def best(self) -> StepFacts | None:
+        best = self.ranking.best
+        return None if best is None else self.by_candidate[best]
+
     def add(self, event: Event) -> None:
+        self.ranking.hear(event)
         if isinstance(event, RunStarted):
             self.run, self.task, self.config = event.run, event.task, event.config
             self.started = event.at
@@ -101,9 +124,9 @@ class History:
             self._remeasured(event)
         elif isinstance(event, RunResumed):
             self.resumed += 1
-            self.ended = None
+            self.ended, self.unconfirmed = None, ""
         elif isinstance(event, RunEnded):
-            self.ended = event.why
+            self.ended, self.unconfirmed = event.why, event.unconfirmed
 
     def funnel(self) -> dict[str, int]:
         """How many steps passed each gate. `faster` is certain: the whole interval is above 1."""
@@ -147,18 +170,13 @@ class History:
     def _evaluated(self, event: StepEvaluated) -> None:
         facts = self.steps[event.step]
         facts.measured(event.evaluation)
-        if facts.score > (self.best.score if self.best else 0):
-            self.best = facts
-            facts.was_best = True
+        facts.was_best = facts is self.best
         self.curve.append(self.best.speedup.value if self.best and self.best.speedup else 0.0)
 
     def _remeasured(self, event: Remeasured) -> None:
-        self.remeasured += 1
+        self.remeasured += not event.confirming
         facts = self.by_candidate.get(event.candidate)
-        if facts is None:
-            return
-        facts.measured(event.evaluation)
-        best = max(self.steps.values(), key=lambda each: (each.score, -each.step))
-        self.best = best if best.score > 0 else None
+        if facts is not None:
+            facts.remeasured(event)
         if self.best is not None:
             self.best.was_best = True

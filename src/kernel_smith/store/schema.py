@@ -5,7 +5,8 @@
     candidates   programs by content; the source is a text
     texts        everything long, once per content: sources, evaluations, messages, responses
     bases        run, kind -> the text that later texts of this kind are compressed against
-    scores       what the last measurement of a candidate said; only those that earned a timing
+    scores       what the last measurement of a candidate said, and whether it confirmed that it is
+                 faster; one of those that compile to the same (`binary`)
     migrations   which version of these tables was made when
 
 A value of type TEXT is plain; a BLOB is deflated.
@@ -75,8 +76,14 @@ _FIRST = (
     "CREATE INDEX best_scores ON scores (run, low DESC, sequence)",
 )
 
+_CONFIRMING = (
+    "ALTER TABLE runs ADD COLUMN ended_with BLOB",
+    "ALTER TABLE scores ADD COLUMN binary TEXT",
+    "ALTER TABLE scores ADD COLUMN confirmed INTEGER NOT NULL DEFAULT FALSE",
+)
+
 # The statements that lead from version N to N + 1, in order. Never change one that was released.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _CONFIRMING)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:

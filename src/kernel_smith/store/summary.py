@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from kernel_smith.records import (
+    Evaluation,
     Event,
     Interval,
     Record,
@@ -17,8 +18,11 @@ from kernel_smith.records import (
     RunEnded,
     RunResumed,
     RunStarted,
+    Stage,
     StepEvaluated,
+    StepProposed,
     score,
+    shown_faster,
 )
 
 
@@ -31,6 +35,10 @@ class RunSummary(Record):
     evaluations: int = Field(description="steps that were evaluated; measuring again not counted")
     best: Interval | None = Field(description="the best candidate's speedup by its last measuring")
     best_candidate: str | None
+    confirmed: bool = Field(
+        description="was it measured at full length after it had been chosen, and shown to be "
+        "faster than eager and torch.compile?"
+    )
     started: datetime
     last: datetime = Field(description="when the last event was stored")
     ended: datetime | None
@@ -55,34 +63,72 @@ def count(connection: sqlite3.Connection, name: str, event: Event) -> tuple[int,
 
 
 def update(connection: sqlite3.Connection, run: int, sequence: int, event: Event) -> None:
-    """What else an event changes in the summary of its run."""
-    if isinstance(event, StepEvaluated | Remeasured):
-        _update_score(connection, run, sequence, event)
-    elif isinstance(event, RunEnded | RunResumed):
-        ended = event.at.isoformat() if isinstance(event, RunEnded) else None
-        connection.execute("UPDATE runs SET ended = ? WHERE id = ?", (ended, run))
+    """What else an event changes in the summary of its run.
+
+    Who is the best follows the rule of `Ranking`, in the words of SQL.
+    """
+    match event:
+        case StepEvaluated():
+            _evaluated(connection, run, sequence, event)
+        case Remeasured():
+            _remeasured(connection, run, event)
+        case RunEnded():
+            ended_with = None if event.best is None else bytes.fromhex(event.best)
+            statement = "UPDATE runs SET ended = ?, ended_with = ? WHERE id = ?"
+            connection.execute(statement, (event.at.isoformat(), ended_with, run))
+        case RunResumed():
+            connection.execute(
+                "UPDATE runs SET ended = NULL, ended_with = NULL WHERE id = ?", (run,)
+            )
+        case StepProposed():
+            connection.execute("UPDATE runs SET ended_with = NULL WHERE id = ?", (run,))
 
 
-def _update_score(
-    connection: sqlite3.Connection, run: int, sequence: int, event: StepEvaluated | Remeasured
+def _evaluated(
+    connection: sqlite3.Connection, run: int, sequence: int, event: StepEvaluated
 ) -> None:
+    """One that compiles to the same as an earlier one is no other program."""
     evaluation = event.evaluation
     candidate = bytes.fromhex(evaluation.candidate_hash)
-    if score(evaluation) > 0 and evaluation.timing is not None:
-        speedup = evaluation.timing.speedup
-        connection.execute(
-            "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-            "value = excluded.value, low = excluded.low, high = excluded.high",
-            (run, candidate, sequence, speedup.value, speedup.low, speedup.high),
-        )
+    twins = "SELECT 1 FROM scores WHERE run = ? AND binary = ? AND candidate != ?"
+    if (
+        not evaluation.ok
+        or connection.execute(twins, (run, evaluation.binary, candidate)).fetchone()
+    ):
+        return
+    connection.execute(
+        "INSERT INTO scores (run, candidate, sequence, value, low, high, binary) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+        "value = excluded.value, low = excluded.low, high = excluded.high",
+        (run, candidate, sequence, *_figures(evaluation), evaluation.binary),
+    )
+
+
+def _remeasured(connection: sqlite3.Connection, run: int, event: Remeasured) -> None:
+    if event.evaluation.stage is Stage.UNSTABLE:
+        confirmed = "confirmed = FALSE"  # the figures stay
+        figures: tuple[float, ...] = ()
     else:
-        statement = "DELETE FROM scores WHERE run = ? AND candidate = ?"
-        connection.execute(statement, (run, candidate))
+        confirmed = "value = ?, low = ?, high = ?, confirmed = ?"
+        figures = (*_figures(event.evaluation), event.confirming and shown_faster(event.evaluation))
+    connection.execute(
+        f"UPDATE scores SET {confirmed} WHERE run = ? AND candidate = ?",
+        (*figures, run, bytes.fromhex(event.candidate)),
+    )
 
 
-_COLUMNS = "id, name, task, backend, sequence, evaluations, started, last, ended"
+def _figures(evaluation: Evaluation) -> tuple[float, float, float]:
+    """Zeros for one that was wrong, or not timed: it stays known, for the sake of its twins."""
+    if score(evaluation) <= 0 or evaluation.timing is None:
+        return 0.0, 0.0, 0.0
+    speedup = evaluation.timing.speedup
+    return speedup.value, speedup.low, speedup.high
+
+
+_COLUMNS = "id, name, task, backend, sequence, evaluations, started, last, ended, ended_with"
 _BEST = (
-    "SELECT candidate, value, low, high FROM scores WHERE run = ? "
+    "SELECT candidate, value, low, high, confirmed FROM scores "
+    "WHERE run = ? AND low > 0 AND candidate = coalesce(?, candidate) "
     "ORDER BY low DESC, sequence LIMIT 1"
 )
 
@@ -91,8 +137,8 @@ def read(connection: sqlite3.Connection, is_running: Callable[[str], bool]) -> l
     """Every run, the newest first."""
     summaries = []
     for row in connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY id DESC").fetchall():
-        run, name, task, backend, sequence, evaluations, started, last, ended = row
-        best = connection.execute(_BEST, (run,)).fetchone()
+        run, name, task, backend, sequence, evaluations, started, last, ended, ended_with = row
+        best = connection.execute(_BEST, (run, ended_with)).fetchone()
         summaries.append(
             RunSummary(
                 id=name,
@@ -103,6 +149,7 @@ def read(connection: sqlite3.Connection, is_running: Callable[[str], bool]) -> l
                 evaluations=evaluations,
                 best=Interval(value=best[1], low=best[2], high=best[3]) if best else None,
                 best_candidate=best[0].hex() if best else None,
+                confirmed=bool(best and best[4]),
                 started=started,
                 last=last,
                 ended=ended,

@@ -14,12 +14,14 @@ from kernel_smith.records import (
     Event,
     Remeasured,
     RunStarted,
+    Stage,
     StepDropped,
     StepEvaluated,
     StepProposed,
     Task,
     score,
 )
+from kernel_smith.store import Ranking
 
 _DIGEST = 16
 
@@ -55,7 +57,7 @@ class RunIndex:
     evaluated: set[int] = field(default_factory=set)
     """The steps that were evaluated."""
     _candidates: dict[int, str] = field(default_factory=dict)
-    _best: str | None = None
+    _ranking: Ranking = field(default_factory=Ranking)
     _contender: str | None = None
 
     @classmethod
@@ -74,6 +76,10 @@ class RunIndex:
             yield current
             current = self.programs[current].parent
 
+    @property
+    def best(self) -> str | None:
+        return self._ranking.best
+
     def is_measured(self, candidate: str) -> bool:
         return candidate in self.programs and self.programs[candidate].measured > 0
 
@@ -81,12 +87,14 @@ class RunIndex:
         return self.programs[candidate].score if candidate in self.programs else 0.0
 
     def _add(self, sequence: int, event: Event) -> None:
+        before = self.best
+        self._ranking.hear(event)
         if isinstance(event, RunStarted):
             self.task = event.task
         elif isinstance(event, StepProposed):
             self._proposed(event)
         elif isinstance(event, StepEvaluated):
-            self._evaluated(sequence, event)
+            self._evaluated(sequence, event, before)
         elif isinstance(event, StepDropped):
             self._candidates.pop(event.step, None)
         elif isinstance(event, Remeasured):
@@ -100,28 +108,26 @@ class RunIndex:
         self.programs.setdefault(own, Program(parent))
         self.by_text.setdefault(text_key(proposal.candidate.source), own)
 
-    def _evaluated(self, sequence: int, event: StepEvaluated) -> None:
+    def _evaluated(self, sequence: int, event: StepEvaluated, before: str | None) -> None:
         own = self._candidates.get(event.step)
         if own is None:
             return
         self.evaluated.add(event.step)
-        before = self.score_of(self._best)
         self._measure(own, sequence, event.evaluation)
         self._contender = None
-        if self.score_of(own) > before:
-            self._best = self._contender = own
+        if own != before and own == self.best:
+            self._contender = own
             self.programs[own].was_best = True
 
     def _remeasured(self, sequence: int, event: Remeasured) -> None:
-        if event.candidate not in self.programs:
+        if event.candidate not in self.programs or event.evaluation.stage is Stage.UNSTABLE:
             return
         self._measure(event.candidate, sequence, event.evaluation)
-        self._best = self._highest()
         # A contender is measured again at once; one that looked best by luck was none.
         if self._contender is not None:
             self.programs[self._contender].was_best = False
-        if self._best is not None:
-            self.programs[self._best].was_best = True
+        if self.best is not None:
+            self.programs[self.best].was_best = True
 
     def _measure(self, candidate: str, sequence: int, evaluation: Evaluation) -> None:
         program = self.programs[candidate]
@@ -130,7 +136,3 @@ class RunIndex:
         beside = evaluation.beside
         if evaluation.ok and beside is not None and beside.gain is not None:
             program.beside[beside.candidate_hash] = sequence
-
-    def _highest(self) -> str | None:
-        best = max(self.programs, key=self.score_of)
-        return best if self.score_of(best) > 0 else None
