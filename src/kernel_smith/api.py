@@ -26,6 +26,9 @@ class Optimized:
     candidate: Candidate
     evaluation: Evaluation
     why_ended: str
+    confirmed: bool
+    """Was it shown to be faster than eager and torch.compile, by a measuring at full length that
+    did not choose it?"""
 
     @property
     def speedup(self) -> float:
@@ -86,4 +89,6 @@ def optimize(
                 f"run {run.state.run}: {why}",
                 hint=f"kernel-smith runs show {run.state.run} says what was tried",
             )
-        return Optimized(run.state.run, best.candidate, best.evaluation, why)
+        return Optimized(
+            run.state.run, best.candidate, best.evaluation, why, run.state.is_confirmed
+        )

@@ -16,12 +16,14 @@ import pytest
 from pydantic import TypeAdapter
 
 from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
+from kernel_smith.evaluation import engines
 from kernel_smith.evolution.run import fold
 from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers import seed
 from kernel_smith.records import Event, RunEnded, RunResumed, RunStarted, StepEvaluated
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
+from kernel_smith.testing.trivial import TrivialEngine
 
 Cli = Callable[..., Any]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -77,8 +79,13 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     assert lines[0] == f"run {state.run}"
     assert re.match(r"   0  start    +[\d.]+x \[", lines[1])
     assert lines[-1] == "ended: the budget of 2 evaluations is spent"
+    assert re.fullmatch(r" +measuring \w{8} at full length, which chooses nobody", lines[-3])
+    shown = r"[\d.]+x the speed of {} \(95%: [\d.]+ to [\d.]+\): faster"
+    both = f"{shown.format('eager')}; {shown.format('compile')}"
+    assert re.fullmatch(rf" +at full length: \w{{8}} {both}", lines[-2])
     assert "\x1b" not in done.out + done.err
     assert "ok: correct, " in done.out
+    assert "Confirmed: it is faster than eager and compile." in done.out
     assert "next: kernel-smith runs lineage" in done.out
 
     again = cli(*resume_command(done.out)[:-1], 3, "--json", "-o", "best.py")
@@ -93,7 +100,54 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     found = stored()
     assert found.best is not None
     assert found.funnel["evaluated"] >= 3
-    assert json.loads(result) == {"run": state.run, "best": "best.py", "score": found.best.score}
+    assert json.loads(result) == {
+        "run": state.run,
+        "best": "best.py",
+        "score": found.best.score,
+        "confirmed": True,
+        "faster_than": ["eager", "compile"],
+        "unconfirmed": "",
+    }
+
+
+class Flattering(TrivialEngine):
+    """An engine whose short measurings flatter, opened as one on this machine would be."""
+
+    def __init__(self, truth: float) -> None:
+        super().__init__(lambda _: 1.88, at_length=lambda _: truth)
+
+    def __enter__(self) -> Flattering:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(("truth", "code"), [(0.937, 1), (1.2, 0)])
+def test_a_run_says_and_exits_with_what_its_winner_shows_when_it_is_measured_once_more(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch, truth: float, code: int
+) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(truth))
+    done = cli(*RUN, "--evaluations", 3, "-o", "best.py")
+    assert done.code == code, done.out + done.err
+    assert f"ok: correct, {truth:.3g}" in done.out, "the figure that chose it is not shown"
+    words = (
+        "Confirmed: it is faster" if truth > 1 else "That it is faster than eager and compile is"
+    )
+    assert words in done.out
+    winner = stored().best
+    assert winner is not None and Path("best.py").read_text() == winner.candidate.source
+    name = winner.candidate.content_hash
+    (listed,) = cli("runs", "list", "--store", "r.sqlite", "--json").json["runs"]
+    assert (listed["best_candidate"], listed["confirmed"]) == (name, truth > 1)
+    shown = cli("runs", "show", "latest", "--store", "r.sqlite", "--json").json
+    assert (shown["best"]["candidate"], shown["confirmed"]) == (name, truth > 1)
+    written = cli("runs", "best", "latest", "--store", "r.sqlite", "-o", "again.py").out
+    assert Path("again.py").read_text() == winner.candidate.source
+    assert ("not shown to be faster" in written) == (truth < 1)
+    prose = cli("runs", "show", "latest", "--store", "r.sqlite").out
+    assert prose.count("faster is not shown") == (0 if truth > 1 else 2)
+    lineage = cli("runs", "lineage", "latest", "--store", "r.sqlite", "--json").json
+    assert lineage["lineage"][-1]["candidate"] == name
 
 
 def test_json_begins_with_the_run_and_quiet_says_nothing_before_the_result(

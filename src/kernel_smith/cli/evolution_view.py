@@ -17,6 +17,7 @@ from kernel_smith.cli.runs_text import sparkline
 from kernel_smith.evolution.loop import Audience
 from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
+    ConfirmationBegun,
     Elite,
     Event,
     Remeasured,
@@ -26,7 +27,7 @@ from kernel_smith.records import (
     StepDropped,
     StepEvaluated,
 )
-from kernel_smith.records.prose import describe_speedup
+from kernel_smith.records.prose import describe_shown, describe_speedup, headline
 
 _LATEST = 8
 _FUNNEL = ("proposed", "compiled", "correct", "honest", "faster")
@@ -67,10 +68,10 @@ def describe(event: Event, state: RunState) -> str:
             return f"{event.step:4d}  {who:8s} {_end(event)}  {_what(state, event.step)}"
         case StepDropped():
             return f"{event.step:4d}  {event.proposer:8s} dropped: {event.why}"
+        case ConfirmationBegun():
+            return f"      measuring {event.candidate[:8]} at full length, which chooses nobody"
         case Remeasured():
-            timing = event.evaluation.timing
-            shown = describe_speedup(timing.speedup, timing.speedups[0].baseline) if timing else ""
-            return f"      measured again: {event.candidate[:8]} {shown}"
+            return _measured_again(event)
         case RunEnded():
             return f"ended: {event.why}"
         case RunStarted():
@@ -78,6 +79,15 @@ def describe(event: Event, state: RunState) -> str:
         case RunResumed():
             return f"run {state.run}, from step {state.last_step + 1} on"
     return ""
+
+
+def _measured_again(event: Remeasured) -> str:
+    timing, name = event.evaluation.timing, event.candidate[:8]
+    if event.confirming:
+        shown = [describe_shown(each) for each in timing.speedups] if timing else []
+        return f"      at full length: {name} {'; '.join(shown) or headline(event.evaluation)}"
+    again = describe_speedup(timing.speedup, timing.speedups[0].baseline) if timing else ""
+    return f"      measured again: {name} {again}"
 
 
 def _end(event: StepEvaluated) -> str:

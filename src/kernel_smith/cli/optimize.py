@@ -13,7 +13,8 @@ import typer
 from pydantic import ValidationError
 
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
-from kernel_smith.cli.exit_codes import NEGATIVE
+from kernel_smith.cli.confirmation_text import confirmation_in_words, describe_confirmation
+from kernel_smith.cli.exit_codes import NEGATIVE, of_run
 from kernel_smith.cli.options import EngineAddress, PrecisionName
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
@@ -36,7 +37,13 @@ def optimize(
     precision: PrecisionName = None,
     preset: Annotated[str, typer.Option(help="embedded, model or paper.")] = "embedded",
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
-    minutes: Annotated[float | None, typer.Option(min=0.05, help="Stop after so long.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0.05,
+            help="Stop after so long; the last minute, or fifth, is for confirming the best.",
+        ),
+    ] = None,
     device_minutes: Annotated[
         float | None, typer.Option(min=0.05, help="Stop after so long spent evaluating.")
     ] = None,
@@ -73,8 +80,10 @@ def optimize(
 ) -> None:
     """Evolve a faster kernel for a task, and keep every step.
 
-    Exits with 0 if the best kernel is faster than PyTorch beyond doubt, 1 if not; where nothing can
-    be timed (--untimed), with 0 if a change of the first program is correct.
+    In the end the best kernel is measured at full length, against eager PyTorch and torch.compile.
+    Exits with 0 if that shows that it is faster than both beyond doubt, 1 if not, and 5 if the
+    machine was too noisy to say; where nothing can be timed (--untimed), with 0 if a change of the
+    first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.evolution.crew import begin_with
@@ -168,8 +177,7 @@ def _evolve(
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
     elif not as_json:
         print_next(f"{again} --evaluations {_more(run)}", "go on")
-    best = run.state.best
-    raise typer.Exit(0 if best is not None and best.score > 1 else NEGATIVE)
+    raise typer.Exit(of_run(run.state))
 
 
 def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> None:
@@ -213,15 +221,17 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
     write_candidate(path, best.candidate.source)
     if as_json:
         # One line, like the events before it.
-        print(dumps({"run": state.run, "best": str(path), "score": best.score}), flush=True)
+        found = {"run": state.run, "best": str(path), "score": best.score}
+        print(dumps(found | describe_confirmation(state)), flush=True)
     else:
-        console.print(render(best.evaluation), markup=False)
+        console.print(render(state.confirmation or best.evaluation), markup=False)
+        console.print(confirmation_in_words(state), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
         name, *options = words_of(state.task)
         command = ["kernel-smith", "evaluate", name, str(path), *options]
         command += ["--backend", state.config.backend, "--fresh"]
         command += ["--baseline", "eager", "--baseline", "compile"]
-        print_next(shlex.join(command), "judge it again, against torch.compile, too")
+        print_next(shlex.join(command), "judge it again, in the same way")
         print_next(command_of("runs", "lineage", state.run, store=store), "how it came about")
     return True
 

@@ -102,7 +102,6 @@ def tell(
         state = opened.state
         proposed = read_candidate(candidate, state.config.backend)
         origin = _find_parent(list(state.evaluated), parent)
-        before = state.best
         with progress(quiet) as report, open_engine(engine) as judge:
             report(f"judging {candidate}")
             try:
@@ -119,7 +118,7 @@ def tell(
             print_json({"step": number, "evaluation": evaluation.model_dump(mode="json")})
         else:
             console.print(render(evaluation), markup=False)
-            if state.best is not before:
+            if state.best is not None and state.best.candidate == proposed:
                 console.print("This is the best of the run so far.", style="bold")
             print_next(command_of("ask", state.run, store=store), "what to improve next")
     raise typer.Exit(exit_codes.of_evaluation(evaluation))

@@ -86,7 +86,8 @@ def best(
     if json:
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
         return
-    console.print(f"{path}: step {winner.step}, {_speedup(winner)}", markup=False)
+    confirmed = "confirmed" if winner.confirmed else "not shown to be faster at full length"
+    console.print(f"{path}: step {winner.step}, {_speedup(winner)}, {confirmed}", markup=False)
     name, *options = words_of(history.task)
     command = ["kernel-smith", "evaluate", name, str(path), "--backend", program.backend]
     print_next(shlex.join([*command, *options]), "measure it once more")
@@ -256,11 +257,12 @@ def _speedup(facts: StepFacts) -> str:
 
 
 def _print_summaries(summaries: list[RunSummary]) -> None:
-    rows = [("run", "task", "backend", "state", "evaluations", "best", "started")]
+    rows = [("run", "task", "backend", "state", "evaluations", "best", "confirmed", "started")]
     for each in summaries:
         speedup = f"{each.best.value:.2f}x" if each.best else "-"
         evaluations, started = str(each.evaluations), f"{each.started:%F %R}"
-        rows.append((each.id, each.task, each.backend, each.state, evaluations, speedup, started))
+        found = (evaluations, speedup, "yes" if each.confirmed else "no")
+        rows.append((each.id, each.task, each.backend, each.state, *found, started))
     _print_columns(rows)
 
 

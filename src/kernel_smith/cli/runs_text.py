@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from kernel_smith.records import RunConfig
+from kernel_smith.records.prose import describe_shown
 from kernel_smith.store import History, StepFacts
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -24,6 +25,7 @@ def describe(history: History) -> list[str]:
         lines.append(f"ended      {history.ended}")
     lines.append(f"funnel     {_funnel(history)}")
     lines.append(f"best       {_best(history)}")
+    lines += [f"confirmed  {line}" for line in _confirmed(history)]
     if any(history.curve):
         lines.append(f"curve      {sparkline(history.curve)}  up to {max(history.curve):.2f}x")
     lines += [f"proposer   {line}" for line in _proposers(history)]
@@ -47,6 +49,8 @@ def as_json(history: History, state: str) -> dict[str, Any]:
         "remeasured": history.remeasured,
         "resumed": history.resumed,
         "best": step_as_json(history.best) if history.best else None,
+        "confirmed": history.best is not None and history.best.confirmed,
+        "unconfirmed": history.unconfirmed,
         "curve": history.curve,
         "proposers": shares(history),
         "usage": history.usage.model_dump(mode="json"),
@@ -64,6 +68,8 @@ def step_as_json(facts: StepFacts) -> dict[str, Any]:
         "stage": facts.stage,
         "reason": facts.reason,
         "speedup": facts.speedup.model_dump() if facts.speedup else None,
+        "confirmed": facts.confirmed,
+        "shown": {each.baseline: each.speedup.model_dump() for each in facts.shown},
     }
 
 
@@ -133,6 +139,15 @@ def _best(history: History) -> str:
     summary = f": {best.summary.splitlines()[0]}" if best.summary.strip() else ""
     again = f"; contenders measured again {history.remeasured} times" if history.remeasured else ""
     return f"{outcome(best)} at step {best.step}, by {best.proposer}{summary}{again}"
+
+
+def _confirmed(history: History) -> list[str]:
+    """What the best showed at full length, or that it has not been asked to."""
+    if history.best is None:
+        return []
+    if history.best.shown:
+        return [describe_shown(each) for each in history.best.shown]
+    return [f"no: {history.unconfirmed}" if history.unconfirmed else "not yet"]
 
 
 def _proposers(history: History) -> list[str]:

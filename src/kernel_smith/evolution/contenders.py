@@ -16,13 +16,15 @@ def measure_again(
     """What counts is what the contender shows now, side by side with the old best.
 
     Unless it is faster there beyond doubt, and by its own figures as well, the old best is measured
-    again, too. Whoever fails now has failed. The events are to be applied as they come.
+    again, too, if it was not confirmed: nothing as short says more than that did. Whoever fails now
+    has failed. The events are to be applied as they come.
     """
     options = state.config.options
     shown = engine.submit(state.task, contender, options, beside=champion.candidate).result()
     if not shown.stage.fleeting:
         yield _remeasured(contender, shown)
-    if _is_clear(shown, champion.evaluation):
+    confirmed = champion.candidate.content_hash in state.confirmations
+    if confirmed or _is_clear(shown, champion.evaluation):
         return
     evaluation = engine.submit(state.task, champion.candidate, options).result()
     if not evaluation.stage.fleeting and says_more(evaluation, champion.evaluation):

@@ -15,26 +15,29 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kernel_smith.errors import UserError
+from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.evolution.budget import reason_to_stop
+from kernel_smith.evolution.budget import reason_to_stop, without_luck
+from kernel_smith.evolution.confirming import answer, next_to_confirm
 from kernel_smith.evolution.contenders import measure_again
 from kernel_smith.evolution.requests import beginning_of, request_for
 from kernel_smith.evolution.state import RunState, Step
 from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer, Starter
 from kernel_smith.records import (
+    ConfirmationBegun,
     Conversation,
     Elite,
     Evaluation,
     Event,
     Migrated,
     Proposal,
+    Remeasured,
     RunEnded,
     Stage,
     StepDropped,
@@ -44,6 +47,7 @@ from kernel_smith.records import (
 
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
+_ATTEMPTS = 2  # to measure the best at full length
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
 
 
@@ -100,30 +104,83 @@ class Loop:
     def run(self, openers: Sequence[Opener], seconds_before: float = 0.0) -> str:
         """Evolve until the budget, the ideas or somebody's patience end; why it ended.
 
-        `openers` make the first programs, which have no parents.
+        `openers` make the first programs, which have no parents. The best is confirmed before the
+        run ends; if it had been stopped for what then turns out to be luck, the search goes on.
         """
         begin = time.monotonic() - seconds_before
         threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
         for number, (name, opener) in enumerate(openers):
             island = number % self.state.config.islands
             self._await(threads.submit(opener), _Asked(name, None, island))
+        problem: str | None = None
         try:
-            while True:
-                why = self._why_stop(time.monotonic() - begin)
-                if why is not None:
+            why = self._search(threads, begin)
+            while not self.stopping:
+                problem = self._confirm(begin)
+                if problem is not None or self._why_stop(time.monotonic() - begin) is not None:
                     break
-                self._submit_ready()
-                if self.state.best is not None:
-                    self._ask(threads)
-                elif not self._busy:
-                    self._ask_for_first(threads)
-                self._collect()
+                why = self._search(threads, begin)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
-        self._drain()
-        if not self.stopping:  # one that was interrupted has not ended
-            self.emit(RunEnded(why=why, at=_now()))
+        if self.stopping:  # one that was interrupted has not ended
+            return "interrupted"
+        best = answer(self.state)
+        why = without_luck(why, self.state, best)
+        self.emit(RunEnded(why=why, best=best, unconfirmed=problem or "", at=_now()))
         return why
+
+    def _search(self, threads: ThreadPoolExecutor, begin: float) -> str:
+        """Propose and evaluate until there is a reason to stop."""
+        while True:
+            why = self._why_stop(time.monotonic() - begin)
+            if why is not None:
+                break
+            self._submit_ready()
+            if self.state.best is not None:
+                self._ask(threads)
+            elif not self._busy:
+                self._ask_for_first(threads)
+            self._collect()
+        self._drain()
+        return why
+
+    def _confirm(self, begin: float) -> str | None:
+        """Measure the best at full length; why that was not possible, if it was not."""
+        limit = self.state.config.budget.seconds
+        while not self.stopping:
+            in_time = limit is None or time.monotonic() - begin < limit
+            name = next_to_confirm(self.state, in_time=in_time)
+            if name is None:
+                return None
+            self.emit(ConfirmationBegun(candidate=name, at=_now()))
+            try:
+                shown = self._measure_at_length(name)
+            except (UserError, InternalError) as error:
+                return str(error)
+            if shown is not None:
+                self.emit(Remeasured(candidate=name, evaluation=shown, confirming=True, at=_now()))
+        return None
+
+    def _measure_at_length(self, name: str) -> Evaluation | None:
+        """None if somebody stops the run meanwhile.
+
+        What was too noisy is measured a second time, and so is what an engine only remembers.
+        """
+        chosen = self.state.evaluated[name]
+        options = self.state.config.confirmation
+        for _ in range(_ATTEMPTS):
+            future = self._engine.submit(self.state.task, chosen.candidate, options)
+            while not future.done() and not self.stopping:
+                wait([future], _WAIT_SECONDS)
+            if self.stopping:
+                return None
+            shown = future.result()
+            is_new = shown.created_at > chosen.evaluation.created_at
+            if is_new and not shown.stage.fleeting:
+                return shown
+        if not is_new:
+            raise InternalError("the engine answers with what it measured before")
+        return shown
 
     def emit(self, event: Event) -> Step | None:
         self._append(event)
@@ -321,9 +378,7 @@ class Loop:
     def _drain(self) -> None:
         """Wait for what is being evaluated, unless somebody is in a hurry."""
         while self._evaluating and not self.stopping:
-            future = self._done.get()
-            if future in self._evaluating:
-                self._take_evaluation(future)
+            self._take(self._done.get())
 
 
 def _now() -> datetime:

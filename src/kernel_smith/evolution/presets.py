@@ -11,6 +11,8 @@ from kernel_smith.records import Budget, Options, RunConfig, Sampling
 # interval is no reason to refuse a program here, because programs are ranked by its lower end.
 _SAMPLING = Sampling(target=0.02, unstable_above=100, min_rounds=6, max_seconds=0.6)
 _OPTIONS = Options(sampling=_SAMPLING, profile=False, time_twins=False)
+# What is said about the winner: as `kernel-smith evaluate` would, against both.
+_CONFIRMATION = Options(baselines=("eager", "compile"))
 
 
 def embedded(backend: str) -> RunConfig:
@@ -20,6 +22,7 @@ def embedded(backend: str) -> RunConfig:
         proposers={"tuner": 1.0, "mutator": 1.0},
         budget=Budget(evaluations=60, plateau=30),
         options=_OPTIONS,
+        confirmation=_CONFIRMATION,
         islands=1,  # so few steps are better spent on one population
     )
 
@@ -31,6 +34,7 @@ def with_model(backend: str) -> RunConfig:
         proposers={"model": 1.5, "tuner": 1.0, "mutator": 0.7},
         budget=Budget(evaluations=120, plateau=60),
         options=_OPTIONS,
+        confirmation=_CONFIRMATION,
         proposals_in_flight=4,
     )
 
@@ -45,6 +49,7 @@ def paper(backend: str) -> RunConfig:
         proposers={"model": 1.0},
         budget=Budget(evaluations=40),
         options=_OPTIONS,
+        confirmation=_CONFIRMATION,
         features=("complexity", "score"),
         elites_per_cell=1,
     )

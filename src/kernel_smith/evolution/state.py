@@ -30,8 +30,10 @@ from kernel_smith.records import (
     Task,
     Usage,
     score,
+    shown_faster,
 )
 from kernel_smith.records.gains import certain_gain, timed_beside
+from kernel_smith.store import Ranking
 
 OUTSIDE = "outside"
 """The proposer of what somebody tells a run."""
@@ -71,7 +73,13 @@ class RunState:
     steps: dict[int, Step] = field(default_factory=dict)
     evaluated: dict[str, Elite] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
-    binaries: dict[str, str] = field(default_factory=dict)
+    ranking: Ranking = field(default_factory=Ranking)
+    confirmations: dict[str, list[Evaluation]] = field(default_factory=dict)
+    """Of candidates that were measured at full length after they had been chosen, newest last."""
+    tried: list[str] = field(default_factory=list)
+    """Whom that was done to since the last step was evaluated."""
+    unconfirmed: str = ""
+    """Why the best was not measured at full length when the run ended."""
     failures: dict[str, list[Failure]] = field(default_factory=dict)
     lessons: Lessons = field(default_factory=Lessons)
     funnel: Counter[str] = field(default_factory=Counter)
@@ -98,13 +106,27 @@ class RunState:
 
     @property
     def best(self) -> Elite | None:
-        return self.archive.best
+        """Where nothing is timed, whoever the archive puts first."""
+        best = self.ranking.best
+        return self.archive.best if best is None else self.evaluated[best]
+
+    @property
+    def confirmation(self) -> Evaluation | None:
+        """What the best showed at full length, by a measuring that did not choose it."""
+        best = self.ranking.best
+        return self.confirmations[best][-1] if best in self.confirmations else None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Was the best shown to be faster than PyTorch, eager and compiled?"""
+        return self.confirmation is not None and shown_faster(self.confirmation)
 
     def apply(self, event: Event) -> Step | None:
         """Take one event in; the step that it belongs to, if any."""
         self._count_time(event)
         match event:
             case StepProposed():
+                self.ranking.hear(event)
                 return self._proposed(event)
             case StepEvaluated():
                 return self._evaluated(event)
@@ -120,9 +142,11 @@ class RunState:
             case Migrated():
                 self.archive.add(self.evaluated[event.candidate], event.target)
             case RunEnded():
-                self.ended = event.why
+                self.ranking.hear(event)
+                self.ended, self.unconfirmed = event.why, event.unconfirmed
             case RunResumed():
-                self.ended = None
+                self.ranking.hear(event)
+                self.ended, self.unconfirmed = None, ""
                 if event.budget is not None:
                     self.config = self.config.model_copy(update={"budget": event.budget})
         return None
@@ -168,9 +192,11 @@ class RunState:
         self.device_seconds += event.seconds
         self._count(evaluation)
         self.since_best += 1
+        self.tried.clear()
         before = self.best.score if self.best is not None else 0.0
-        twin = self._twin_of(elite)
-        if twin is not None:
+        is_twin = evaluation.ok and self.ranking.is_twin(evaluation)
+        self.ranking.hear(event)
+        if is_twin:
             self.funnel["twins"] += 1
         elif evaluation.ok:
             step.added = self.archive.add(elite, step.island)
@@ -182,14 +208,6 @@ class RunState:
         self.bandit.reward(step.proposal.proposer, self._credit(step), step.number)
         return step
 
-    def _twin_of(self, elite: Elite) -> str | None:
-        """The candidate that compiled to the same before: one of them is enough."""
-        binary, own = elite.evaluation.binary, elite.candidate.content_hash
-        if not elite.evaluation.ok or binary is None:
-            return None
-        first = self.binaries.setdefault(binary, own)
-        return first if first != own else None
-
     def _credit(self, step: Step) -> float:
         """Note what a step has taught by all that is known now; what it is worth to a proposer."""
         child = self.evaluated[step.proposal.candidate.content_hash]
@@ -198,7 +216,7 @@ class RunState:
         gain = certain_gain(child.evaluation, parent.evaluation if parent else None, step.beside)
         if step.parent is not None:
             self.lessons.note(step.number, step.proposal.summary, gain)
-        return gain if self._twin_of(child) is None else 0.0
+        return 0.0 if self.ranking.is_twin(child.evaluation) else gain
 
     def _count(self, evaluation: Evaluation) -> None:
         """How far it came: compiled, correct, honest, faster."""
@@ -224,13 +242,22 @@ class RunState:
         self.failures.setdefault(parent, []).append(failure)
 
     def _remeasured(self, event: Remeasured) -> None:
-        known = self.evaluated[event.candidate]
-        self.evaluated[event.candidate] = Elite(
-            candidate=known.candidate, evaluation=event.evaluation
-        )
-        self.archive.update(event.candidate, event.evaluation)
-        for step in self._concerned.get(event.candidate, ()):
+        name, evaluation = event.candidate, event.evaluation
+        if event.confirming:
+            self.confirmations.setdefault(name, []).append(evaluation)
+            self.tried.append(name)
+        else:
+            self.confirmations.pop(name, None)
+        if evaluation.stage is not Stage.UNSTABLE:  # which says nothing
+            known = self.evaluated[name].candidate
+            self.evaluated[name] = Elite(candidate=known, evaluation=evaluation)
+        self.archive.update(name, evaluation)
+        self.ranking.hear(event)
+        for step in self._concerned.get(name, ()):
             if step.evaluation is not None:
                 self.bandit.correct(step.proposal.proposer, self._credit(step), step.number)
+        best = self.ranking.best
+        if best is not None and best not in self.archive:
+            self.archive.add(self.evaluated[best], 0)  # it was turned away when others led
         if self.best is not None:
             self.curve.append((self.last_step, self.best.score))

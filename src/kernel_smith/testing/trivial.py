@@ -18,10 +18,22 @@ Judgement = Callable[[Candidate], float | Reason]
 
 
 class TrivialEngine:
-    """Evaluates by a function; remembers what it was asked, and how long it was busy."""
+    """Evaluates by a function; remembers what it was asked, and how long it was busy.
 
-    def __init__(self, judge: Judgement, *, seconds: float = 0.0, lanes: int = 1) -> None:
+    `at_length`: what it says instead where torch.compile is among the baselines, as in the end of a
+    run.
+    """
+
+    def __init__(
+        self,
+        judge: Judgement,
+        *,
+        at_length: Judgement | None = None,
+        seconds: float = 0.0,
+        lanes: int = 1,
+    ) -> None:
         self._judge = judge
+        self._at_length = at_length or judge
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(lanes)
         self._lock = threading.Lock()
@@ -36,21 +48,23 @@ class TrivialEngine:
         *,
         beside: Candidate | None = None,
     ) -> Future[Evaluation]:
+        options = options or Options()
         if self._seconds:
-            return self._threads.submit(self._evaluate, task, candidate, beside)
+            return self._threads.submit(self._evaluate, task, candidate, options, beside)
         future: Future[Evaluation] = Future()
-        future.set_result(self._evaluate(task, candidate, beside))
+        future.set_result(self._evaluate(task, candidate, options, beside))
         return future
 
     def _evaluate(
-        self, task: Task, candidate: Candidate, beside: Candidate | None = None
+        self, task: Task, candidate: Candidate, options: Options, beside: Candidate | None
     ) -> Evaluation:
         if self._seconds:
             time.sleep(self._seconds)
         with self._lock:
             self.evaluated.append(candidate.content_hash)
             self.busy_seconds += self._seconds
-        judged = made_up(task, candidate, self._judge(candidate))
+        judge = self._at_length if "compile" in options.baselines else self._judge
+        judged = made_up(task, candidate, judge(candidate), baselines=options.baselines)
         if beside is None:
             return judged
-        return made_up_beside(judged, made_up(task, beside, self._judge(beside)))
+        return made_up_beside(judged, made_up(task, beside, judge(beside)))

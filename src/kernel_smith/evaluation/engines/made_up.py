@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,9 +35,11 @@ def made_up(
     outcome: float | Reason,
     *,
     half_width: float = 0.01,
+    baselines: Sequence[str] = ("eager",),
     environment: Environment = _ENVIRONMENT,
 ) -> Evaluation:
-    """A valid evaluation with this speedup, or with this reason why there is none."""
+    """A valid evaluation with this speedup against every baseline, or with this reason why there
+    is none."""
     common: dict[str, Any] = {
         "task": task.name,
         "task_hash": task.content_hash,
@@ -52,9 +55,10 @@ def made_up(
         value=outcome, low=outcome * (1 - half_width), high=outcome * (1 + half_width)
     )
     timing = Timing(
-        speedups=(BaselineSpeedup(baseline="eager", speedup=speedup),),
+        speedups=tuple(BaselineSpeedup(baseline=name, speedup=speedup) for name in baselines),
         workloads=tuple(
-            _timing(workload.name, workload.weight, speedup) for workload in task.workloads
+            _timing(workload.name, workload.weight, speedup, baselines)
+            for workload in task.workloads
         ),
         cores=(0,),
     )
@@ -76,12 +80,16 @@ def made_up_beside(evaluation: Evaluation, other: Evaluation) -> Evaluation:
     return evaluation.model_copy(update={"beside": beside})
 
 
-def _timing(workload: str, weight: float, speedup: Interval) -> WorkloadTiming:
+def _timing(
+    workload: str, weight: float, speedup: Interval, baselines: Sequence[str]
+) -> WorkloadTiming:
     return WorkloadTiming(
         workload=workload,
         weight=weight,
         candidate=_SECONDS,
-        baselines=(BaselineTiming(baseline="eager", speedup=speedup, seconds=_SECONDS),),
+        baselines=tuple(
+            BaselineTiming(baseline=name, speedup=speedup, seconds=_SECONDS) for name in baselines
+        ),
         rounds=1,
         calls=1,
     )

@@ -42,6 +42,7 @@ _FAILURES = (
 class _Job:
     task: Task
     candidate: Candidate
+    options: Options
     beside: Candidate | None
     future: Future[Evaluation] = field(default_factory=Future)
 
@@ -78,7 +79,7 @@ class SimulatedEngine(ClosingInAHurry):
         beside: Candidate | None = None,
     ) -> Future[Evaluation]:
         """The evaluation, in the future. Cancelling works until a device has begun with it."""
-        job = _Job(task, candidate, beside)
+        job = _Job(task, candidate, options or Options(), beside)
         with self._changed:
             if self._closed:
                 raise RuntimeError("the engine is closed")
@@ -150,15 +151,15 @@ def _draw(what: str, candidate: Candidate) -> float:
 
 
 def _evaluation(job: _Job) -> Evaluation:
-    alone = _simulated(job.task, job.candidate)
+    alone = _simulated(job.task, job.candidate, job.options)
     if job.beside is None:
         return alone
-    return made_up_beside(alone, _simulated(job.task, job.beside))
+    return made_up_beside(alone, _simulated(job.task, job.beside, job.options))
 
 
-def _simulated(task: Task, candidate: Candidate) -> Evaluation:
+def _simulated(task: Task, candidate: Candidate, options: Options) -> Evaluation:
     luck = _draw("verdict", candidate)
     outcome: float | Reason = 0.5 + 2 * luck
     if luck < _SHARE_THAT_FAILS:
         outcome = _FAILURES[int(luck / _SHARE_THAT_FAILS * len(_FAILURES))]
-    return made_up(task, candidate, outcome, environment=_ENVIRONMENT)
+    return made_up(task, candidate, outcome, baselines=options.baselines, environment=_ENVIRONMENT)
