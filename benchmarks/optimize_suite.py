@@ -5,8 +5,8 @@
     python benchmarks/optimize_suite.py --backend triton --told results/h200/told --json ...
 
 Every task is optimized from its starting kernel and the compiler's seed by tuner and mutator. The
-winner is then judged anew, with an ordinary evaluation, against eager PyTorch and torch.compile, on
-a GPU also against its mode max-autotune. Run it again to continue: tasks that the results hold
+winner is then judged anew, as every run's is, against eager PyTorch and torch.compile, on a GPU
+also against its mode max-autotune. Run it again to continue: tasks that the results hold
 already are not done twice. `--only` names proposers to ask alone: tuner, mutator, or neither for
 the seed by itself. `--keep` is a folder for the winning kernels and the judge's evidence. `--table`
 prints what the results hold, as a table.
@@ -74,13 +74,18 @@ def optimize(
         step for step in state.steps.values() if step.proposal.candidate == state.best.candidate
     )
     row |= {"winner": winner.proposal.proposer, "summary": winner.proposal.summary}
-    options = FINAL if chosen.backend == "cpp" else FINAL_ON_GPU
-    final = engine.submit(task, state.best.candidate, options).result()
+    final = state.confirmation
+    if final is None:
+        final = engine.submit(task, state.best.candidate, final_options(chosen.backend)).result()
     if final.timing is not None:
         row["final"] = {s.baseline: s.speedup.model_dump() for s in final.timing.speedups}
     if chosen.keep is not None:
         keep(chosen.keep / task.name, None if chosen.told else state.best.candidate, final)
     return row | {"end": final.stage.value}
+
+
+def final_options(backend: str) -> Options:
+    return FINAL if backend == "cpp" else FINAL_ON_GPU
 
 
 def speed(evaluation: Evaluation | None) -> float | None:
@@ -99,6 +104,7 @@ def evolve(
         update={
             "proposers": weights,
             "budget": Budget(evaluations=chosen.evaluations),
+            "confirmation": final_options(backend),
             "evaluations_in_flight": in_flight,
             "proposals_in_flight": max(2, in_flight),
         }
