@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sample_events import proposed, started, steps
+from sample_events import candidate, proposed, started, steps
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate
-from kernel_smith.store import Store, StoreError
+from kernel_smith.store import Store, StoreError, schema
 from kernel_smith.store.schema import MIGRATIONS
 
 NOBODY = 65534
@@ -243,6 +243,21 @@ def test_the_file_says_which_migrations_it_has_seen(store: Store, path: Path) ->
         versions = [version for (version,) in reader.execute("SELECT version FROM migrations")]
     reader.close()
     assert versions == list(range(1, len(MIGRATIONS) + 1))
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old.sqlite"
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", MIGRATIONS[:1])
+        Store.open(old, create=True).close()
+    with Store.open(old) as store:
+        store.append("run-1", started())
+        for event in steps(2):
+            store.append("run-1", event)
+        (summary,) = store.runs()
+    assert summary.best_candidate == candidate(1).content_hash
 
 
 def test_a_read_only_file_can_be_read_and_not_written(public_store: Path) -> None:
