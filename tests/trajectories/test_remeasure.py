@@ -73,9 +73,9 @@ class Changing(TrivialEngine):
         self._change = change
 
     def _evaluate(
-        self, task: Task, candidate: Candidate, beside: Candidate | None = None
+        self, task: Task, candidate: Candidate, options: Options, beside: Candidate | None
     ) -> Evaluation:
-        said = super()._evaluate(task, candidate, beside)
+        said = super()._evaluate(task, candidate, options, beside)
         return self._change(said) if candidate == self._about else said
 
 
