@@ -41,6 +41,7 @@ _SAMPLE_IP_AND_THREAD = 1 | 2
 _DISABLED, _INHERIT, _EXCLUDE_KERNEL = 1 << 0, 1 << 1, 1 << 5
 _CLOSE_ON_EXEC = 8
 _ENABLE, _DISABLE, _SET_OUTPUT = 0x2400, 0x2401, 0x2405
+_PERIOD = 0x40082404
 
 _HEAD_OFFSET, _TAIL_OFFSET = 1024, 1032
 _RECORD_HEADER = struct.Struct("=IHH")  # type, flags, size of the whole record
@@ -71,15 +72,22 @@ class Sampler(Closing):
         self.lost = 0
         self.sees_kernel = True
         self._pid = pid
-        # An unpredictable period: work that repeats in step with the timer would be misattributed.
-        self._period = round(1e9 / frequency * random.uniform(0.9, 1.1))
+        self._period = round(1e9 / frequency)
         self._events: list[int] = []
         self._rings: list[_Ring] = []
         try:
             self._open_all_threads(sorted(cores))
+            self.set_frequency(frequency)
         except BaseException:
             self.close()
             raise
+
+    def set_frequency(self, frequency: float) -> None:
+        """Samples per second from now on, about."""
+        # An unpredictable period: work that repeats in step with the timer would be misattributed.
+        self._period = round(1e9 / frequency * random.uniform(0.9, 1.1))
+        for event in self._events:
+            fcntl.ioctl(event, _PERIOD, struct.pack("=Q", self._period))
 
     def start(self) -> None:
         for event in self._events:

@@ -10,7 +10,10 @@ from itertools import islice
 from kernel_smith.evaluation.judge.evidence.modified_code import is_modified
 from kernel_smith.evaluation.judge.evidence.profile import attribute, read_maps
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
-from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.platform.participant import (
+    SAMPLES_PER_TIMED_SECOND,
+    Participant,
+)
 from kernel_smith.evaluation.judge.processes.child import ChildFailed
 from kernel_smith.records import (
     KernelShare,
@@ -18,6 +21,7 @@ from kernel_smith.records import (
 
 _PROFILED_SECONDS = 0.04  # of the processor's time, which samples are counted by
 _PATIENCE = 0.4  # on a busy machine
+_SAMPLES_PER_SECOND = 8000
 _PROFILE_CALLS = 64
 
 
@@ -39,10 +43,12 @@ class Profile:
         most = min(self._candidate.capacity, _PROFILE_CALLS)
         deadline = time.monotonic() + _PATIENCE
         used = 0.0
+        sampler.set_frequency(_SAMPLES_PER_SECOND)
         while used < _PROFILED_SECONDS and time.monotonic() < deadline:
             self._candidate.bind(list(islice(sets, most)))
             used += self._candidate.run(watch=sampler).windows.run_cpu
         pointers = sampler.drain()
+        sampler.set_frequency(SAMPLES_PER_TIMED_SECOND)
         self._pointers += pointers
         return pointers
 

@@ -33,7 +33,7 @@ _system_random = random.SystemRandom()
 
 CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
-_SAMPLES_PER_SECOND = 2000  # each one takes microseconds of whoever is sampled
+SAMPLES_PER_TIMED_SECOND = 4000  # each one takes microseconds of whoever is sampled
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
 _MOMENT = 0.01  # seconds
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
@@ -85,7 +85,7 @@ class Participant:
         self._timed_cores = len(cores)
         self._waiting = Waiting(self.child.pid)
         try:
-            self.sampler = Sampler(self.child.pid, cores, _SAMPLES_PER_SECOND)
+            self.sampler = Sampler(self.child.pid, cores, SAMPLES_PER_TIMED_SECOND)
         except SamplerUnavailable as error:
             self.not_sampled = str(error)
 
