@@ -264,12 +264,15 @@ def side_by_side(chosen: argparse.Namespace, problems: list[Problem], keep: Any)
         for problem in problems:
             candidate = program(problem, chosen.seeds, "first")
             futures[pool.submit(problem.task, candidate, Options())] = problem
-        for future in as_completed(futures, timeout=60 * chosen.minutes):
-            problem, wall = futures[future], time.monotonic() - begin
-            try:
-                keep(describe(problem, future.result(), wall))
-            except UserError as error:
-                keep(refused(problem, error, wall))
+        try:
+            for future in as_completed(futures, timeout=60 * chosen.minutes):
+                problem, wall = futures[future], time.monotonic() - begin
+                try:
+                    keep(describe(problem, future.result(), wall))
+                except UserError as error:
+                    keep(refused(problem, error, wall))
+        except TimeoutError as error:
+            print(f"stopped after {chosen.minutes:g} minutes: {error}")
 
 
 def main() -> None:
