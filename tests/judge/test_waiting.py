@@ -45,10 +45,11 @@ def test_who_shares_a_core_waits_for_it() -> None:
 def test_who_sleeps_does_not_wait() -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         waiting = Waiting(sleeper.pid)
-        time.sleep(0.05)  # until it sleeps
-        before = waiting.seconds()
-        time.sleep(0.2)
-        assert waiting.seconds() - before < 0.1
+        deadline, before = time.monotonic() + 60, -1.0
+        while waiting.seconds() != before:  # until it sleeps
+            assert time.monotonic() < deadline
+            before = waiting.seconds()
+            time.sleep(0.1)
         sleeper.kill()
         waiting.close()
 
