@@ -83,7 +83,7 @@ class Sampler(Closing):
             raise
 
     def set_frequency(self, frequency: float) -> None:
-        """Samples per second from now on, about."""
+        """Take about so many samples per second from now on."""
         # An unpredictable period: work that repeats in step with the timer would be misattributed.
         self._period = round(1e9 / frequency * random.uniform(0.9, 1.1))
         for event in self._events:

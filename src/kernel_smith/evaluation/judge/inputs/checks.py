@@ -263,8 +263,7 @@ class Comparer:
         scales: list[float],
     ) -> bool:
         """Does PyTorch itself stray as far from the reference, in the precision that is allowed?
-        Then a kernel cannot be blamed. Not asked about the author's inputs: a task whose own inputs
-        are like that is not admitted."""
+        Then a kernel cannot be blamed. The author's own inputs are never left open."""
         library = None if block.label == AUTHOR else self.reference.library(self.workload, inputs)
         if library is None:
             return False

@@ -23,8 +23,8 @@ _system_random = random.SystemRandom()
 
 @dataclass
 class Examiner:
-    """Of the results of one workload. `own`: does each output have memory of its own, which may be
-    overwritten? Empty while that is not known."""
+    """Examines the results of one workload. `own`: does each output have memory of its own, which
+    may be overwritten? Empty while that is not known."""
 
     child: Child
     room: SharedBuffers

@@ -321,7 +321,7 @@ class Participant:
         return max(wall - waited, min(wall, cpu / max(self._timed_cores, 1)))
 
     def _take_results(self, count: int) -> None:
-        """The process is stopped."""
+        """Fetch and examine the results of a process that is stopped."""
         self._shared = self._examiner.take(self._input_slots, count, thorough=self._thorough)
 
     def written_since(self, call: int) -> bool:

@@ -13,7 +13,7 @@ _OWN = "/proc/thread-self/schedstat"
 
 
 class Waiting:
-    """Of the main thread of a process, or of the thread that makes this."""
+    """Reads how long the main thread of a process has waited, or the thread that makes this."""
 
     def __init__(self, pid: int | None = None) -> None:
         path = _OWN if pid is None else f"/proc/{pid}/task/{pid}/schedstat"

@@ -3,8 +3,9 @@
 An element may be off by `rtol * (|oracle| + scale)`, where `scale` is the output's root mean
 square. `rtol` is the larger of a floor for the dtype (what a differently ordered sum may cost) and
 a multiple of the reference's own error; a task that allows a coarser precision adds a multiple of
-the error that rounding inputs and parameters to that precision causes. Not a single element may be
-wrong. Complex outputs are compared as pairs of real numbers.
+the error that rounding inputs and parameters to that precision causes, or that PyTorch makes with
+it on a GPU. Not a single element may be wrong. Complex outputs are compared as pairs of real
+numbers.
 """
 
 from __future__ import annotations
