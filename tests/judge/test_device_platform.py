@@ -86,9 +86,9 @@ def platform(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> DevicePla
     return DevicePlatform(cast(ProcessPool, processes), cast(CoreSet, None))
 
 
-def compiler_of(platform: DevicePlatform) -> Maker:
-    candidate = Candidate(backend="triton", source="")
-    return platform.compiler(candidate, find_backend("triton"), ast.parse(""), LIMITS)
+def compiler_of(platform: DevicePlatform, backend: str = "cuda") -> Maker:
+    candidate = Candidate(backend=backend, source="")
+    return platform.compiler(candidate, find_backend(backend), ast.parse(""), LIMITS)
 
 
 def launch(platform: DevicePlatform, objects: Path) -> DeviceParticipant:
@@ -105,6 +105,21 @@ def test_a_candidate_gets_the_processes_that_waited_for_it(
     fresh = launch(platform, compiler.armed)
     assert fresh.child not in (armed.child, disarmed.child)
     assert fresh.child.readable == (compiler.armed,)  # type: ignore[attr-defined]
+
+
+def test_triton_needs_no_second_process_unless_it_is_asked_for(
+    platform: DevicePlatform, processes: Processes
+) -> None:
+    compiler = compiler_of(platform, "triton")
+    armed = launch(platform, compiler.armed)
+    assert processes.started == [armed.child]
+    disarmed = launch(platform, compiler.disarmed)
+    assert disarmed.child.readable == (compiler.disarmed,)  # type: ignore[attr-defined]
+    for used in (armed, disarmed):
+        used.is_unused = False  # type: ignore[misc]
+    platform.retire([armed, disarmed], compiler)
+    assert processes.ended == [armed.child, disarmed.child]
+    assert not compiler.armed.exists() and not compiler.disarmed.exists()
 
 
 def test_what_was_not_used_serves_the_next_candidate(
@@ -139,7 +154,7 @@ def test_nothing_is_left_when_it_closes(platform: DevicePlatform, processes: Pro
     used = launch(platform, compiler.armed)
     used.is_unused = False  # type: ignore[misc]
     platform.retire([used], compiler)
-    platform.look_ahead(LIMITS)
+    platform.look_ahead(find_backend("triton"), LIMITS)
     platform.close()
     assert len(processes.ended) == len(processes.started)
 

@@ -55,8 +55,8 @@ def test_each_process_reads_a_folder_of_its_own(processes: Witness, spares: Spar
 
 
 def test_what_was_prepared_is_taken(processes: Witness, spares: Spares) -> None:
-    spares.prepare(LIMITS)
-    spares.prepare(LIMITS)
+    spares.prepare(LIMITS, 2)
+    spares.prepare(LIMITS, 2)
     assert len(processes.started) == 2
     assert spares.take(LIMITS).child is not spares.take(LIMITS).child
     assert len(processes.started) == 2
@@ -69,7 +69,7 @@ def test_one_that_was_not_needed_serves_the_next_and_sees_nothing_of_the_last(
     (unused.objects / "kernels-0.so").write_text("compiled")
     spares.forget(used)
     spares.take_back(unused)
-    spares.prepare(LIMITS)
+    spares.prepare(LIMITS, 2)
     assert len(processes.started) == 3
     assert spares.take(LIMITS) == unused
     assert list(unused.objects.iterdir()) == []
@@ -79,23 +79,23 @@ def test_one_that_was_not_needed_serves_the_next_and_sees_nothing_of_the_last(
 
 def test_no_more_wait_than_a_candidate_needs(processes: Witness, spares: Spares) -> None:
     unused = spares.take(LIMITS)
-    spares.prepare(LIMITS)
+    spares.prepare(LIMITS, 2)
     spares.take_back(unused)
     assert processes.ended == [unused.child]
     assert not unused.objects.exists()
 
 
 def test_other_limits_are_another_process(processes: Witness, spares: Spares) -> None:
-    spares.prepare(LIMITS)
+    spares.prepare(LIMITS, 2)
     assert spares.take(OTHERS).limits == OTHERS
     assert len(processes.started) == 3
-    spares.prepare(OTHERS)
+    spares.prepare(OTHERS, 2)
     assert len(processes.ended) == 2
     assert len(processes.started) == 5
 
 
 def test_at_the_end_all_that_wait_are_ended(processes: Witness, spares: Spares) -> None:
-    spares.prepare(LIMITS)
+    spares.prepare(LIMITS, 2)
     taken = spares.take(LIMITS)
     spares.close()
     assert len(processes.ended) == 1

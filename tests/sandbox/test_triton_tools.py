@@ -138,3 +138,30 @@ def test_an_error_without_a_log_is_logged_by_its_own_words(tmp_path: Path) -> No
     assert caught.value.cmd == command
     assert (tmp_path / "log").read_text() == "the judge is away"
     assert not (tmp_path / "out.cubin").exists()
+
+
+SWITCHING = """
+import json
+from triton.compiler import CompiledKernel
+from triton.runtime.jit import JITFunction
+launched = []
+JITFunction.run = lambda kernel, *arguments, **options: launched.append(arguments)
+CompiledKernel.__getitem__ = lambda kernel, grid: lambda *arguments: launched.append(arguments)
+from kernel_smith.evaluation.sandbox.triton_example import copy_kernel
+from kernel_smith.evaluation.sandbox.triton_tools import LaunchSwitch
+switch = LaunchSwitch(off=False)
+known = JITFunction.run, CompiledKernel.__getitem__
+compiled = object.__new__(CompiledKernel)
+for switch.off in (False, True, False):
+    copy_kernel[(1,)](len(launched))
+    compiled[(1, 1, 1)](len(launched))
+    assert known == (JITFunction.run, CompiledKernel.__getitem__)
+print(json.dumps(launched))
+"""
+
+
+def test_launches_are_switched_off_and_on_again_and_look_the_same() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SWITCHING], capture_output=True, text=True, check=True
+    )
+    assert json.loads(run.stdout) == [[0], [1], [2], [3]]

@@ -78,6 +78,12 @@ class Contestant(Generic[ParticipantT]):
         return self.route != "native" and self.backend.route(on_device=True) != "native"
 
     @property
+    def leaves_kernels_out(self) -> bool:
+        """Can graphs be captured without its kernels in the process that has them? Then a program
+        is less able to tell than in one of its own."""
+        return self.platform.is_gpu and self.backend.in_process
+
+    @property
     def compiler(self) -> Maker:
         assert self._compiler is not None, "compiled before anything else"
         return self._compiler
@@ -121,7 +127,8 @@ class Contestant(Generic[ParticipantT]):
 
     def check_everything(self, bench: Bench[ParticipantT]) -> dict[str, Checked]:
         # Needed later; they make themselves ready while the judge compares results.
-        self.disarmed = self._launch(self.compiler.disarmed, self.compiler.provide_disarmed)
+        if not self.leaves_kernels_out:
+            self._launch_disarmed()
         bench.renew_reference()
         checked = self.check(bench)
         with self.journal.step("kernels"):
@@ -131,7 +138,7 @@ class Contestant(Generic[ParticipantT]):
     def check(self, bench: Bench[ParticipantT]) -> dict[str, Checked]:
         """Its results, on all workloads."""
         with self.journal.step("correctness"):
-            self.platform.look_ahead(self.options.limits)
+            self.platform.look_ahead(self.backend, self.options.limits)
             return {w.name: self._check_workload(bench, w) for w in self.task.workloads}
 
     def qualify(self, bench: Bench[ParticipantT]) -> Rival[ParticipantT]:
@@ -203,8 +210,25 @@ class Contestant(Generic[ParticipantT]):
         if not self.compiler.can_disarm:
             self.journal.note("the no-op replay is not available on this processor")
             return
-        disarmed = self.disarmed
-        assert disarmed is not None
+        needed = self._needs_kernels(bench) if self.leaves_kernels_out else None
+        if needed is False:
+            raise Rejected(Reason.DECOY_KERNEL)
+        if needed is None:
+            self._check_in_process_without_kernels(bench)
+
+    def _needs_kernels(self, bench: Bench[ParticipantT]) -> bool | None:
+        """Do the calls of the process that is timed need them? None: it cannot be told there."""
+        unknown = False
+        for workload in self._cheapest_first(bench):
+            with self.explaining(loading=False):
+                right = self.platform.is_right_without_kernels(bench, self.participant, workload)
+            if right is False:
+                return True
+            unknown |= right is None
+        return None if unknown else False
+
+    def _check_in_process_without_kernels(self, bench: Bench[ParticipantT]) -> None:
+        disarmed = self.disarmed or self._launch_disarmed()
         try:
             self._load(disarmed)
         except ChildFailed:
@@ -213,13 +237,20 @@ class Contestant(Generic[ParticipantT]):
             if self._is_right_without_kernels(bench, disarmed):
                 raise Rejected(Reason.DECOY_KERNEL)
         finally:
-            if self.task.library_calls or not self.platform.times_without_kernels:
+            timed = self.platform.times_without_kernels and not self.leaves_kernels_out
+            if self.task.library_calls or not timed:
                 self.platform.end(disarmed)
 
+    def _cheapest_first(self, bench: Bench[ParticipantT]) -> list[Workload]:
+        return sorted(self.task.workloads, key=lambda w: bench.prepare(w).seconds)
+
+    def _launch_disarmed(self) -> ParticipantT:
+        self.disarmed = self._launch(self.compiler.disarmed, self.compiler.provide_disarmed)
+        return self.disarmed
+
     def _is_right_without_kernels(self, bench: Bench[ParticipantT], disarmed: ParticipantT) -> bool:
-        cheapest_first = sorted(self.task.workloads, key=lambda w: bench.prepare(w).seconds)
         try:
-            return all(_stays_right(bench, disarmed, workload) for workload in cheapest_first)
+            return all(_stays_right(bench, disarmed, w) for w in self._cheapest_first(bench))
         except ChildFailed:
             return False
 

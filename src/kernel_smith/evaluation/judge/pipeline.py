@@ -80,6 +80,7 @@ class Pipeline(Generic[ParticipantT]):
                 for workload in self._task.workloads:
                     bench.prepare(workload)
                 largest = bench.largest()
+                self._platform.expect(largest)
             with self._platform.claims().holding(largest.lane, self._tell_of_waiting):
                 with step("compile"):
                     contestant.compile(tree, largest)

@@ -26,6 +26,7 @@ from kernel_smith.inline.library import Device
 
 _PATIENCE = 10.0
 _MUCH_RESERVED = 64 << 20
+ONE_MORE = "one more"  # asked for: is there another call to be captured?
 _STREAM_OF_THREAD = 2  # `cudaStreamPerThread`
 
 
@@ -37,9 +38,11 @@ class DeviceRunner(Runner):
         self._graph: torch.cuda.CUDAGraph | None = None
         self._nothing: torch.cuda.CUDAGraph | None = None
         self._events: tuple[torch.cuda.Event, torch.cuda.Event] | None = None
+        self._has_events = False  # around the last batch
         self._no_device: Exception | None = None
         self._bell: Doorbell | None = None
         self._memory: ResultMemory | None = None
+        self._launches: triton_tools.LaunchSwitch | None = None
         try:
             self._prepare()
         except Exception as error:
@@ -54,8 +57,6 @@ class DeviceRunner(Runner):
             self._tiny.zero_()
         event = partial(torch.cuda.Event, enable_timing=True)
         self._events = (event(), event())
-        for mark in self._events:  # calls may be captured before any were timed
-            mark.record()
 
     def _handlers(self) -> dict[str, Handler]:
         return super()._handlers() | {
@@ -80,8 +81,8 @@ class DeviceRunner(Runner):
             triton_tools.ask_for_compilers(self._ask_for_object, self._tell)
         if request.get("compiled"):
             announce_compiling(self._tell)
-        if request["disarmed"] and triton_tools.is_usable():
-            triton_tools.disarm_kernels()
+        if (request["disarmed"] or request["switched"]) and triton_tools.is_usable():
+            self._launches = triton_tools.LaunchSwitch(off=request["disarmed"])
         return super()._load(request, fds)
 
     def _tell(self, what: str) -> None:
@@ -105,6 +106,7 @@ class DeviceRunner(Runner):
             arena.close()
         if self._memory is not None:
             self._memory.reset()
+        torch.cuda.empty_cache()
         return answer
 
     def _build(self, kind: Any, arguments: list[Any], seed: int) -> Any:
@@ -125,7 +127,21 @@ class DeviceRunner(Runner):
         return super()._bind(request, fds)
 
     def _capture(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Record the bound calls, without running them; answered with why, if that is refused."""
+        """Record the bound calls, without running them; answered with why, if that is refused.
+
+        While calls are recorded nothing runs, so a program cannot find out by trying whether its
+        launches do anything: what is timed and what is recorded `disarmed` look alike to it.
+        """
+        launches, one_by_one = self._launches, request["one_by_one"]
+        if not request["disarmed"] or launches is None:
+            return self._record(one_by_one)
+        launches.off, before = True, launches.off
+        try:
+            return self._record(one_by_one)
+        finally:
+            launches.off = before
+
+    def _record(self, one_by_one: bool) -> dict[str, Any]:
         assert self._memory is not None and self._model is not None
         self._forget_results()
         graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
@@ -137,12 +153,18 @@ class DeviceRunner(Runner):
             with torch.no_grad(), torch.cuda.graph(graph, pool=pool, stream=ordered):
                 for arguments in self._arguments:
                     self._results.append(self._model(*arguments))
+                    if one_by_one and not self._is_there_another():
+                        break
         except Exception as error:
             self._results.clear()
             self._clean_up_after_capture(stream)
             return {"refused": f"{type(error).__name__}: {error}"[:LONGEST_TRACEBACK]}
         self._graph = graph
         return {"at": [self._place(result) for result in self._results]}
+
+    def _is_there_another(self) -> bool:
+        self._channel.send({"need": ONE_MORE})
+        return bool(self._channel.receive().get("more"))
 
     def _clean_up_after_capture(self, stream: torch.cuda.Stream) -> None:
         """One that fails leaves PyTorch in the midst of it: allocating from the pool, on a stream
@@ -156,22 +178,23 @@ class DeviceRunner(Runner):
     def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Take over the device, say so, and start when the doorbell rings.
 
-        Switching a GPU to another process takes 100 to 200 us, and never the same time.
+        Switching a GPU to another process takes 100 to 200 us, and never the same time. Between
+        bell and answer is nothing but the work: events around it, and asking for them, take longer
+        than many a kernel, and are for batches that nobody times.
         """
         assert self._bell is not None and self._nothing is not None and self._events is not None
-        before, after = self._events
         work = self._work(request)
         self._nothing.replay()
         torch.cuda.synchronize()
         self._channel.send({"ready": request["mark"]})
         if not self._bell.await_ring(request["mark"], _PATIENCE):
             raise TimeoutError("the judge did not ring")
-        before.record()
+        self._has_events = request["events"]
+        if self._has_events:
+            self._events[0].record()
         answer = work()
-        after.record()
-        finished: Callable[[], bool] = after.query
-        while not finished():  # waiting asleep would add the time to wake up
-            pass
+        if self._has_events:
+            self._events[1].record()
         torch.cuda.synchronize()
         self._bell.finish(request["mark"])
         return answer if answer is not None else {"done": request["nonce"]}
@@ -228,6 +251,8 @@ class DeviceRunner(Runner):
     def _collect(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         assert self._events is not None
         answer = super()._collect(request, fds)
+        if not self._has_events:
+            return answer
         calls = max(len(self._results), 1)
         return answer | {"inner": self._events[0].elapsed_time(self._events[1]) / 1e3 / calls}
 

@@ -41,6 +41,9 @@ class Doorbell:
     def finish(self, mark: int) -> None:
         self._words[_DONE] = mark
 
+    def is_finished(self, mark: int) -> bool:
+        return self._words[_DONE] == mark
+
     def await_finish(self, mark: int, seconds: float) -> bool:
         return self._look_until(_DONE, mark, seconds)
 

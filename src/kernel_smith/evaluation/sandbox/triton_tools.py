@@ -90,8 +90,25 @@ def assemble(ask: Ask, command: list[str], log: IO[str]) -> None:
     os.chmod(product, 0o600)
 
 
-def disarm_kernels() -> None:
-    """Have every launch of a kernel do nothing."""
-    from triton.runtime.jit import JITFunction
+class LaunchSwitch:
+    """Turns the launches of this process's kernels off, so that they do nothing, and on again.
 
-    JITFunction.run = lambda self, *arguments, **options: None
+    It is built in before the program is loaded: whether it is off, no launch tells.
+    """
+
+    def __init__(self, *, off: bool) -> None:
+        from triton.compiler import CompiledKernel
+        from triton.runtime.jit import JITFunction
+
+        self.off = off
+        launch, launcher_of = JITFunction.run, CompiledKernel.__getitem__
+
+        def run(kernel: Any, *arguments: Any, **options: Any) -> Any:
+            return None if self.off else launch(kernel, *arguments, **options)
+
+        def launcher(kernel: Any, grid: Any) -> Any:
+            return self._do_nothing if self.off else launcher_of(kernel, grid)
+
+        JITFunction.run, CompiledKernel.__getitem__ = run, launcher
+
+    def _do_nothing(self, *arguments: Any, **options: Any) -> None: ...

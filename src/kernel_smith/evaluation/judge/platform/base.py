@@ -78,6 +78,9 @@ class Platform(ABC, Generic[ParticipantT]):
     def demand_memory(self, task: Task, workload: Workload) -> None:
         """Raise `MissingPrerequisite` where preparing a task would fill the machine."""
 
+    def expect(self, footprint: Footprint) -> None:
+        """Calls of this size are worked on now."""
+
     def pause(self) -> None:
         """Before each use of the device by the reference."""
 
@@ -120,8 +123,15 @@ class Platform(ABC, Generic[ParticipantT]):
     def candidate_manner(self, task: Task, *, disarmed: bool, interpreted: bool) -> dict[str, Any]:
         """How a candidate's process is to load it."""
 
-    def look_ahead(self, limits: Limits) -> None:
-        """Start what the next candidate will need."""
+    def look_ahead(self, backend: Backend, limits: Limits) -> None:
+        """Start what the next candidate will need, if its backend is the same."""
+
+    def is_right_without_kernels(
+        self, bench: Bench[ParticipantT], participant: ParticipantT, workload: Workload
+    ) -> bool | None:
+        """Are results right when the kernels of this process are left out of its calls? None where
+        that cannot be tried."""
+        return None
 
     def end(self, participant: ParticipantT) -> None:
         participant.close()

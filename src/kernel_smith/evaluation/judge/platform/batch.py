@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kernel_smith.evaluation.judge.platform.result_watch import Looks
 from kernel_smith.evaluation.judge.processes.child import ChildFailed
 
 
@@ -17,6 +18,7 @@ class Windows:
     run_cpu: float
     service_cpu: float  # looking up arguments and copying results: the same for everyone
     idle_cpu: float  # while nobody asked for anything
+    switching_wall: float = 0.0  # of handing a device over, and taking it back
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Batch:
     inner_seconds: float
     shared: frozenset[int] = frozenset()
     """Outputs that were seen to change with the inputs: they lie in the same memory."""
+    looks: Looks | None = None
 
 
 class Watcher(Protocol):

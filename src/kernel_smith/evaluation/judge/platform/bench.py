@@ -83,7 +83,9 @@ class Bench(Generic[ParticipantT]):
         """What a first call showed."""
         if workload.name not in self._looks:
             self.platform.demand_memory(self.task, workload)
-            self._looks[workload.name] = look_at(self.reference, workload, self.platform.budget())
+            look = look_at(self.reference, workload, self.platform.budget())
+            self.platform.expect(look.footprint)
+            self._looks[workload.name] = look
         return self._looks[workload.name]
 
     def footprints(self) -> dict[str, Footprint]:

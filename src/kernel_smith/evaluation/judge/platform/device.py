@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import shutil
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +27,20 @@ from kernel_smith.evaluation.judge.platform.memory_claims import Claims
 from kernel_smith.evaluation.judge.platform.spares import Spare, Spares
 from kernel_smith.evaluation.judge.processes.child import Child, Interrupted
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
-from kernel_smith.evaluation.judge.timing.device_clock import cost_of_asking
+from kernel_smith.evaluation.judge.timing.device_clock import empty_batches
 from kernel_smith.evaluation.judge.timing.on_device import DeviceTiming
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError
 from kernel_smith.inline.gpu import vendor_of_torch
-from kernel_smith.records import Candidate, Evaluation, Limits, Options, Precision, Reason, Task
+from kernel_smith.records import (
+    Candidate,
+    Evaluation,
+    Limits,
+    Options,
+    Precision,
+    Reason,
+    Task,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
@@ -37,6 +48,8 @@ if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.timing.rival import Rival
 
 _SHARING = frozenset({"task", "load", "correctness", "kernels", "baselines", "profile"})
+_LEAST_UNUSED, _SHARE_UNUSED = 512 << 20, 8
+_EMPTY_BATCHES = 7
 _MUCH_MEMORY = 0.25  # of the device
 _SHARE_OF_REFERENCE = 0.95  # of the same: how much a reference takes is its task's matter
 _SHARE_OF_CANDIDATE = 0.5  # others use it as well
@@ -68,6 +81,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
         self._spares = Spares(processes, place)
         self._taken: dict[Path, Spare] = {}  # by the folder of its own
         self._launched: set[Path] = set()
+        self._unused_bytes = _LEAST_UNUSED  # that the judge may keep for its next tensors
 
     def budget(self) -> Budget:
         return device_state.budget()
@@ -78,9 +92,15 @@ class DevicePlatform(Platform[DeviceParticipant]):
     def arena_bytes(self) -> int:
         return device_state.arena_bytes()
 
+    def expect(self, footprint: Footprint) -> None:
+        self._unused_bytes = max(_LEAST_UNUSED, footprint.lane // _SHARE_UNUSED)
+
     def pause(self) -> None:
-        device_state.turns().pause()
-        device_state.make_room()
+        """Memory that is given back is cleared by the driver, with some of the device's bandwidth.
+        So it is kept while calls are timed."""
+        turns = device_state.turns()
+        turns.pause()
+        device_state.make_room(self._unused_bytes if turns.is_shared else None)
 
     def guard(self, run: Callable[[], Evaluation], end_processes: Callable[[], None]) -> Evaluation:
         """Memory that ran out may be the candidate's doing, or that of other judges."""
@@ -107,6 +127,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
             "tf32": _may_use_tf32(task),
             "confined": compiled is None,
             "disarmed": False,
+            "switched": False,
             "memory_share": _SHARE_OF_REFERENCE,
         }
 
@@ -123,8 +144,11 @@ class DevicePlatform(Platform[DeviceParticipant]):
         self, candidate: Candidate, backend: Backend, tree: ast.Module, limits: Limits
     ) -> Maker:
         turns = device_state.turns()
-        spares = [self._spares.take(limits) for _ in range(2)]
-        folders = Folders(*(spare.objects for spare in spares))
+        spares = [self._spares.take(limits) for _ in range(_processes_for(backend))]
+        places = [spare.objects for spare in spares]
+        if len(places) == 1:
+            places.append(self.processes.new_folder("objects"))
+        folders = Folders(*places)
         compiler: Maker
         if backend.in_process:
             compiler = TritonCompiler(self.processes, self.place, limits, turns, folders)
@@ -159,11 +183,30 @@ class DevicePlatform(Platform[DeviceParticipant]):
             "tf32": _may_use_tf32(task),
             "confined": True,
             "disarmed": disarmed,
+            "switched": True,
             "memory_share": _SHARE_OF_CANDIDATE,
         }
 
-    def look_ahead(self, limits: Limits) -> None:
-        self._spares.prepare(limits)
+    def look_ahead(self, backend: Backend, limits: Limits) -> None:
+        self._spares.prepare(limits, _processes_for(backend))
+
+    def is_right_without_kernels(
+        self, bench: Bench[DeviceParticipant], participant: DeviceParticipant, workload: Workload
+    ) -> bool | None:
+        """In a graph that is captured without them. While it is captured nothing runs, so a program
+        cannot find out by trying that its kernels do nothing, and behave for once."""
+        prepared = bench.enter(participant, workload, 1)
+        author = prepared.pool.author
+        participant.bind([author.draw()])
+        participant.run()
+        if participant.capture(disarmed=True) is not None:
+            return None
+        participant.rewrite([author.draw()])
+        participant.replay()
+        right = author.agrees(participant.outputs(0), participant.bound(0))
+        participant.unbind()
+        bench.leave(participant, workload)
+        return right
 
     def retire(self, participants: Sequence[DeviceParticipant], compiler: Maker | None) -> None:
         """Most candidates that fail do so before the process without kernels is needed: it serves
@@ -179,8 +222,10 @@ class DevicePlatform(Platform[DeviceParticipant]):
         device_state.give_memory_back()
 
     def _give_back(self, objects: Path, idle: list[Child]) -> None:
-        spare = self._taken.pop(objects)
-        if spare.child in idle or objects not in self._launched:
+        spare = self._taken.pop(objects, None)
+        if spare is None:
+            shutil.rmtree(objects, ignore_errors=True)
+        elif spare.child in idle or objects not in self._launched:
             self._spares.take_back(spare)
         else:
             self._spares.forget(spare)
@@ -199,7 +244,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
             yield
 
     def round_trip(self, participant: DeviceParticipant, any_set: InputSet) -> float:
-        return cost_of_asking(participant).usual
+        return statistics.median(empty_batches(participant, (), _EMPTY_BATCHES))
 
     def seconds_per_call(
         self, participant: DeviceParticipant, batch: Batch, round_trip: float
@@ -208,7 +253,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
         if participant.capture() is not None:
             return super().seconds_per_call(participant, batch, round_trip)
         for _ in range(2):
-            participant.replay()
+            participant.replay(timed=False)
         return max(participant.device_seconds(), 1e-7)
 
     def time(
@@ -219,6 +264,12 @@ class DevicePlatform(Platform[DeviceParticipant]):
         seconds: Mapping[str, float],
     ) -> Timings:
         return DeviceTiming(bench, contestant, rival).run()
+
+
+def _processes_for(backend: Backend) -> int:
+    """That a candidate needs for sure: Triton's kernels can be left out in the process that has
+    them, and others take one that was loaded without."""
+    return 1 if backend.in_process else 2
 
 
 def _may_use_tf32(task: Task) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from kernel_smith.evaluation.judge.platform.buffers import POISON, matching, with_headroom
+from kernel_smith.evaluation.judge.platform.result_watch import ResultWatch
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
@@ -28,6 +29,14 @@ class _Place(NamedTuple):
     stride: list[int]
 
 
+class _Raw(NamedTuple):
+    """The bytes of a result."""
+
+    call: int
+    output: int
+    content: torch.Tensor
+
+
 class DeviceBuffers:
     fetches = True
 
@@ -39,7 +48,8 @@ class DeviceBuffers:
         self._chunks: list[DeviceMemory] = []
         self._places: list[list[_Place]] = []
         self._usual: Sequence[tuple[int, ...]] = ()
-        self._raw: list[tuple[int, torch.Tensor]] = []  # by output
+        self._raw: list[_Raw] = []
+        self._watch: ResultWatch | None = None
         self._sources: list[torch.Tensor] = []
         self._targets: list[torch.Tensor] = []
         self._by_call: dict[int, list[torch.Tensor]] = {}
@@ -89,6 +99,7 @@ class DeviceBuffers:
     def find_results(self, slots: Sequence[Sequence[Slot]]) -> None:
         """Look up the results, and the memory of the judge's that they belong into."""
         self._targets, self._sources, self._raw, self._by_call = [], [], [], {}
+        self._watch = None
         for call, (places, row) in enumerate(zip(self._places, slots, strict=False)):
             found = zip(places, row, self._usual, strict=False)
             for output, (place, slot, usual) in enumerate(found):
@@ -98,7 +109,7 @@ class DeviceBuffers:
                     continue
                 content = self._chunks[place.chunk].content
                 raw = content[place.offset : place.offset + slot.nbytes]
-                self._raw.append((output, raw))
+                self._raw.append(_Raw(call, output, raw))
                 if place.stride in (list(slot.stride), list(usual)):
                     source = raw.view(dtype).as_strided(slot.shape, place.stride)
                     self._by_call.setdefault(call, []).append(source)
@@ -135,7 +146,7 @@ class DeviceBuffers:
 
     def poison_results(self, own: Sequence[bool] | None = None) -> None:
         """Where results lie now, so that they must be computed to be there again."""
-        raws = [raw for output, raw in self._raw if own is None or own[output]]
+        raws = [raw.content for raw in self._raw if own is None or own[raw.output]]
         largest = max((raw.numel() for raw in raws), default=0)
         if largest > _FILLED_ONE_BY_ONE:
             for raw in raws:
@@ -143,6 +154,12 @@ class DeviceBuffers:
         elif raws:
             poison = raws[0].new_full((largest,), POISON)
             torch._foreach_copy_(raws, [poison[: raw.numel()] for raw in raws])
+
+    def watch(self) -> ResultWatch | None:
+        """For results that stay where they are; None if there are none that could be read."""
+        if self._watch is None and self._raw:
+            self._watch = ResultWatch([(raw.call, raw.content) for raw in self._raw])
+        return self._watch
 
     def _holds(self, place: _Place, size: int) -> bool:
         known = 0 <= place.chunk < len(self._chunks)
@@ -159,6 +176,7 @@ class DeviceBuffers:
 
     def _drop_arenas(self) -> None:
         self._raw, self._sources, self._targets, self._by_call = [], [], [], {}
+        self._watch = None
         if self.is_made:
             self.inputs.close()
             self.outputs.close()

@@ -127,6 +127,11 @@ class DeviceLock:
             self._sharing = False
             self._leave()
 
+    @property
+    def is_shared(self) -> bool:
+        """Is the device used, and not by this judge alone?"""
+        return self._sharing
+
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         self._device.acquire_among_sharers()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +19,9 @@ from kernel_smith.evaluation.judge.platform.batch import Batch, Watcher, Windows
 from kernel_smith.evaluation.judge.platform.buffers import POISON
 from kernel_smith.evaluation.judge.platform.device_buffers import DeviceBuffers
 from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.platform.result_watch import Looks, ResultWatch
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.sandbox.device_runner import ONE_MORE
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.records import Limits
 
@@ -33,7 +39,9 @@ class DeviceParticipant(Participant):
         self._captured: Batch | None = None
         self._bell = Doorbell.create()
         self._probe = torch.zeros(1, device="cuda")
-        self.switching_seconds = 0.0
+        self._switching_seconds = 0.0
+        self._looks: Looks | None = None  # at the results of the last batch
+        self._events = False  # are batches to be timed by the process as well?
         self._asked = False
         self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
@@ -78,30 +86,67 @@ class DeviceParticipant(Participant):
         super()._views_dropped()
         self._views, self._captured = [], None
 
-    def capture(self) -> str | None:
-        """Have the bound calls captured as one graph; if the process refuses, its reason."""
-        count = self._calls
-        answer = self.child.ask("capture", self.limits.call_seconds * count)
+    def capture(self, *, first: int | None = None, disarmed: bool = False) -> str | None:
+        """Have the bound calls captured as one graph; if the process refuses, its reason.
+
+        `first`: only so many of them, of which the process learns when it is over. `disarmed`:
+        without the kernels that it launches from Triton.
+        """
+        count = self._calls if first is None else first
+        seconds = self.limits.call_seconds * count
+        with self._stopping_after(count):
+            answer = self.child.ask(
+                "capture", seconds, disarmed=disarmed, one_by_one=first is not None
+            )
         if "refused" in answer:
             return str(answer["refused"])
+        self._calls = count
         self._learn_places(answer.get("at"), count)
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
         self._captured = described(gathered, count, _NO_WINDOWS)
         return None
 
+    @contextlib.contextmanager
+    def _stopping_after(self, calls: int) -> Iterator[None]:
+        """While the process is told after each call whether there is another one."""
+        provide, asked = self.child.provide, itertools.count(1)
+
+        def serve(need: Any) -> dict[str, Any]:
+            if need == ONE_MORE:
+                return {"more": next(asked) < calls}
+            return {} if provide is None else provide(need)
+
+        self.child.provide = serve
+        try:
+            yield
+        finally:
+            self.child.provide = provide
+
     def device_seconds(self) -> float:
-        """Seconds per call of the last batch, by the process's own events on the device."""
+        """Seconds per call of the last batch that was not timed, by the process's own events."""
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
         return described(gathered, self._calls, _NO_WINDOWS).inner_seconds
 
-    def replay(self) -> Batch:
-        """Time one replay of the captured calls, and fetch the outputs."""
+    def replay(self, *, watched: bool = False, timed: bool = True) -> Batch:
+        """Time one replay of the captured calls, and fetch the outputs.
+
+        Looking on, or having the process note times of its own, takes time as well."""
         assert self._captured is not None
-        wall, cpu, _ = self._go("replay", self._calls)
+        watch = self._device_room.watch() if watched else None
+        self._events = watched or not timed
+        wall, cpu, _ = self._go("replay", self._calls, watch)
+        self._events = False
         idle, self._idle_cpu = self._idle_cpu, 0.0
         seen = self._captured
-        windows = Windows(run_wall=wall, run_cpu=cpu, service_cpu=0.0, idle_cpu=idle)
-        return Batch(seen.calls, windows, seen.first, seen.odd, 0.0)
+        windows = Windows(wall, cpu, 0.0, idle, self._switching_seconds)
+        return Batch(seen.calls, windows, seen.first, seen.odd, 0.0, looks=self._looks)
+
+    def run(
+        self, calls: int | None = None, watch: Watcher | None = None, *, thorough: bool = False
+    ) -> Batch:
+        batch = super().run(calls, watch, thorough=thorough)
+        windows = replace(batch.windows, switching_wall=self._switching_seconds)
+        return replace(batch, windows=windows)
 
     def run_nothing(self) -> float:
         """Wall seconds of asking for a graph with next to nothing in it."""
@@ -137,13 +182,18 @@ class DeviceParticipant(Participant):
         with self.child.stopped():
             self._take_results(count)
 
-    def _go(self, how: str, count: int) -> tuple[float, float, dict[str, Any]]:
+    def _go(
+        self, how: str, count: int, watch: ResultWatch | None = None
+    ) -> tuple[float, float, dict[str, Any]]:
         nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")
         timeout = self.limits.call_seconds * (1 + _PATIENCE_PER_CALL * count)
         before_cpu = self._note_idle()
         self._hand_device_over(how, count, nonce, mark)
+        looks = self._looks = None if watch is None else watch.begin()
         before = time.perf_counter()
         self._bell.ring(mark)
+        if looks is not None:
+            looks.follow(partial(self._is_over, mark, before + _LONGEST_AWAKE))
         finished = self._bell.await_finish(mark, _LONGEST_AWAKE)
         wall = time.perf_counter() - before
         if not finished:  # a long batch, or an exception
@@ -153,6 +203,8 @@ class DeviceParticipant(Participant):
         with self.child.stopped():
             self._last_cpu = self.child.cpu_seconds()
             self._take_device_back()
+            if looks is not None:
+                looks.end()
             if how == "replay":
                 self.room.fetch(self.child, self._output_slots)
         if finished:
@@ -163,15 +215,20 @@ class DeviceParticipant(Participant):
         self.calling_seconds += wall
         return wall, self._last_cpu - before_cpu, answer
 
+    def _is_over(self, mark: int, deadline: float) -> bool:
+        return self._bell.is_finished(mark) or time.perf_counter() > deadline
+
     def _hand_device_over(self, how: str, count: int, nonce: str, mark: int) -> None:
         """Have the device switched to the process, which takes a time that says nothing about it.
 
         It is noted all the same: a process could begin with its work then.
         """
         before = time.perf_counter()
-        self.child.post("go", calls=count, nonce=nonce, mark=mark, places=True, how=how)
+        self.child.post(
+            "go", calls=count, nonce=nonce, mark=mark, places=True, how=how, events=self._events
+        )
         ready = self.child.answer("go", self.limits.load_seconds)
-        self.switching_seconds = time.perf_counter() - before
+        self._switching_seconds = time.perf_counter() - before
         if ready.get("ready") != mark:
             self.child.kill()
             raise ChildFailed("protocol", "no device was taken over", self.child.read_log())
@@ -181,7 +238,7 @@ class DeviceParticipant(Participant):
         before = time.perf_counter()
         self._probe.zero_()
         torch.cuda.synchronize()
-        self.switching_seconds += time.perf_counter() - before
+        self._switching_seconds += time.perf_counter() - before
 
     def _learn_places(self, reported: Any, count: int) -> None:
         self.room.understand(reported, count, self._strides)

@@ -111,9 +111,14 @@ def budget() -> Budget:
     return Budget(kept, _AT_ONCE, free // 2)
 
 
-def make_room() -> None:
-    """For others, if there is little: what a step has freed, the next one need not have."""
-    if is_usable() and _share_free() < _TIGHT:
+def make_room(unused: int | None = None) -> None:
+    """For others, if there is little: what a step has freed, the next one need not have. Or if
+    more than `unused` bytes were freed here: large pieces are not split, and serve only what is
+    nearly as large, so they would pile up."""
+    if not is_usable():
+        return
+    freed = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    if _share_free() < _TIGHT or (unused is not None and freed > unused):
         torch.cuda.empty_cache()
 
 

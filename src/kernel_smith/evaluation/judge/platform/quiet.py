@@ -12,6 +12,7 @@ import time
 
 import torch
 
+from kernel_smith.evaluation.judge.platform.result_watch import Looks
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.sandbox.device_memory import forget_persisting_lines
 from kernel_smith.records import Reason
@@ -71,4 +72,25 @@ def check_idle(looks: list[bool]) -> None:
         raise Rejected(
             Reason.BACKGROUND_WORK,
             f"the GPU was busy at {busy} of {len(looks)} moments when it was nobody's turn",
+        )
+
+
+def check_one_by_one(looks: Looks) -> None:
+    """Raise `Rejected` where calls were begun before they were asked for, or computed together.
+
+    A batch holds many calls so that they can be timed, and nobody who uses a kernel has as many to
+    offer: what is saved by knowing several of them is no gain.
+    """
+    early = looks.begun_early()
+    if early is not None:
+        raise Rejected(
+            Reason.BACKGROUND_WORK,
+            f"call {early} of a batch had a result before the batch was asked for",
+        )
+    together = looks.computed_together()
+    if together is not None:
+        first, second = together
+        raise Rejected(
+            Reason.DEFERRED_WORK,
+            f"call {second} of a batch was complete when call {first} was not",
         )

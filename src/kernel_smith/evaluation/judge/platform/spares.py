@@ -15,7 +15,7 @@ from kernel_smith.evaluation.judge.processes.child import Child
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.records import Limits
 
-_PER_CANDIDATE = 2  # one with the candidate's kernels, one whose kernels do nothing
+_MOST_WAITING = 2  # one with the candidate's kernels, one whose kernels do nothing
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Spares:
         self._place = place
         self._waiting: list[Spare] = []
 
-    def prepare(self, limits: Limits) -> None:
-        """Start what the next candidate needs. Returns at once."""
+    def prepare(self, limits: Limits, count: int) -> None:
+        """Start what the next candidate needs, if it is like this one. Returns at once."""
         for spare in [s for s in self._waiting if s.limits != limits]:
             self._waiting.remove(spare)
             self._discard(spare)
-        while len(self._waiting) < _PER_CANDIDATE:
+        while len(self._waiting) < count:
             self._waiting.append(self._start(limits))
 
     def take(self, limits: Limits) -> Spare:
@@ -50,7 +50,7 @@ class Spares:
     def take_back(self, spare: Spare) -> None:
         """One that was not needed after all: its process has not seen the candidate, and will not
         see what it compiled."""
-        if len(self._waiting) >= _PER_CANDIDATE:
+        if len(self._waiting) >= _MOST_WAITING:
             self._discard(spare)
             return
         for path in spare.objects.iterdir():

@@ -25,6 +25,7 @@ from kernel_smith.evaluation.judge.platform import device_state
 from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
+from kernel_smith.evaluation.judge.platform.quiet import check_one_by_one
 from kernel_smith.evaluation.judge.timing.host_clock import (
     Asking,
     Measurement,
@@ -41,15 +42,19 @@ Way = Literal["replay", "plain"]
 
 _PACE = Pace(wanted=3e-3, shortest=2e-3)
 _MOST_CALLS = 200  # to capture more takes longer than it is worth
-_CALLS_TO_LEARN_FROM = 8
+_CALLS_TO_LEARN_FROM = 12
 _MOST_PLAIN_CALLS = 24
 _FEWEST_PLAIN_CALLS = 2
 _PLAIN_SECONDS = 5e-3  # per batch
 _PLAIN = Sampling(min_rounds=2, max_rounds=4, max_seconds=0.25)  # fewer where calls are long
 _LONG_CALL = 1e-3  # seconds, beside which what launching costs is nothing
 _WARM_UP_ROUNDS = {"replay": 2, "plain": 1}  # a first plain round has been taken by then
-_EMPTY_BATCHES = 7
+# A batch takes longer in some processes than in others with the same kernels, by about as much
+# (`benchmarks/gpu_processes.py`).
+_PROCESS_SECONDS = 2e-6
+_NEIGHBOURS = 2  # rounds on either side
 _HIDDEN_CHECKS, _FOR_FEW_ROUNDS = 0.2, 0.4  # per round
+_WATCHED = 0.1  # of the rounds, which are not counted
 _SIGMAS = 3.0
 _RIVAL_REFUSES = "the one beside it cannot be captured"
 
@@ -75,7 +80,6 @@ class Contest:
     rival: DeviceParticipant | None = None
     length: int = 0
     busy: list[bool] = field(default_factory=list)
-    switching: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def everyone(self) -> list[DeviceParticipant]:
@@ -89,16 +93,40 @@ class Contest:
         prepared = self.bench.prepare(self.workload)
         capacity = min(prepared.capacity, _MOST_CALLS)
         self._enter(batch_length(prepared.seconds, prepared.seconds, capacity, _PACE))
-        refusal = self._capture([self.candidate], min(self.length, _CALLS_TO_LEARN_FROM))
+        refusal = self._try_out()
         if refusal is not None:
             return refusal
-        self.candidate.replay()
         seconds = max(self.candidate.device_seconds(), 1e-7)
         length = batch_length(prepared.seconds, seconds, capacity, _PACE)
         if length > self.length:
             self._enter(length)
         self.length = length
         return self._capture(self.everyone, length)
+
+    def _try_out(self) -> str | None:
+        """Have some of the calls captured and replayed, and then one more or one less.
+
+        How many is decided beforehand, and the process does not know while it captures them: each
+        call must do its own work. What is done for several at a time is missing in one of the two.
+        """
+        most = min(self.length, _CALLS_TO_LEARN_FROM)
+        first = _system_random.randint(max(most // 2, 1), most)
+        for count in {first, max(first - 1, 1)}:
+            chosen = list(islice(self.sets, self.length))
+            with blame(self.candidate):
+                self.candidate.bind(chosen)
+                refusal = self.candidate.capture(first=count)
+                if refusal is not None:
+                    return refusal
+                batch = self.candidate.replay(timed=False)
+            if self.length > 1:
+                eager = self.bench.eager()
+                eager.bind(chosen[:count])
+                eager.run()
+                self.verify(chosen[:count], batch)
+                eager.unbind()
+            self.candidate.unbind()
+        return None
 
     def _enter(self, length: int) -> None:
         self.length = length
@@ -119,25 +147,35 @@ class Contest:
             participant.unbind()
         return next(iter(refusals), None)
 
-    def round(self, way: Way, most: int | None = None) -> dict[str, Batch]:
-        """Everyone once, in random order, on the same sets; the candidate's results are checked."""
+    def round(
+        self, way: Way, most: int | None = None, *, watched: bool = False
+    ) -> dict[str, Batch]:
+        """Everyone once, in random order, on the same sets; the candidate's results are checked.
+
+        `watched`: see in the midst of the candidate's batch that its calls are worked off one by
+        one."""
         chosen = self._choose(min(self.length, most or self.length))
         batches = {}
         for participant in _system_random.sample(self.everyone, len(self.everyone)):
+            looked_at = watched and participant is self.candidate
             with blame(participant):
-                batches[participant.name] = self._run(participant, way, chosen)
-            self.switching.setdefault(participant.name, []).append(participant.switching_seconds)
+                batches[participant.name] = self._run(participant, way, chosen, looked_at)
+        looks = batches[self.candidate.name].looks
+        if looks is not None:
+            check_one_by_one(looks)
         self.verify(chosen, batches[self.candidate.name])
         for participant in self.everyone:
             participant.unbind()
         return batches
 
-    def _run(self, participant: DeviceParticipant, way: Way, chosen: list[InputSet]) -> Batch:
+    def _run(
+        self, participant: DeviceParticipant, way: Way, chosen: list[InputSet], watched: bool
+    ) -> Batch:
         place = participant.rewrite if way == "replay" else participant.bind
         place(chosen)
         self.busy.append(device_state.quiet().is_busy())
         device_state.quiet().make_cold()
-        return participant.replay() if way == "replay" else participant.run()
+        return participant.replay(watched=watched) if way == "replay" else participant.run()
 
     def _choose(self, count: int) -> list[InputSet]:
         """The sets of one batch. Now and then a variant is among them: what survived the checks
@@ -186,60 +224,81 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     """Alternate until the interval is tight."""
     candidate, eager = contest.candidate, contest.bench.eager()
     samples = {participant.name: Samples() for participant in contest.everyone}
-    asking = cost_of_asking(eager, [p for p in contest.everyone if p is not eager])
+    others = [participant for participant in contest.everyone if participant is not eager]
+    walls: list[float] = []
+    opinions: list[float] = []
     deadline = time.monotonic() + sampling.max_seconds
     measurement = Measurement(samples, 0, 0)
     warm_up = 1 if contest.length == 1 else _WARM_UP_ROUNDS[way]
     for turn in range(warm_up + sampling.max_rounds):
-        batches = contest.round(way, most)
-        if turn < warm_up:
+        # The first one, and some that nobody can tell beforehand.
+        watched = way == "replay" and (turn == 0 or _system_random.random() < _WATCHED)
+        batches = contest.round(way, most, watched=watched)
+        if watched:
+            opinions.append(candidate.device_seconds())
+        if turn < warm_up or watched:
             continue
+        walls += empty_batches(eager, others, 1)
+        costs = costs_of_asking(walls)
         for name, batch in batches.items():
-            samples[name].add(batch, asking.usual)
-        calls = measurement.calls + batches[candidate.name].calls
-        rounds = measurement.rounds + 1
-        measurement = Measurement(samples, rounds, calls, asking.spread * rounds / calls)
-        others = [participant for participant in contest.everyone if participant is not candidate]
-        if enough(measurement, candidate, others, sampling, deadline):
+            samples[name].add(batch, costs[-1])
+            samples[name].subtract(costs)
+        calls, rounds = measurement.calls + batches[candidate.name].calls, measurement.rounds + 1
+        doubt, luck = Asking.of(walls).spread * rounds / calls, _PROCESS_SECONDS * rounds / calls
+        measurement = Measurement(samples, rounds, calls, doubt, process_error=luck, linear=True)
+        beside = [participant for participant in contest.everyone if participant is not candidate]
+        if enough(measurement, candidate, beside, sampling, deadline):
             break
-    if way == "replay":  # a second opinion
-        samples[candidate.name].inner = [candidate.device_seconds()]
-    for participant in contest.everyone:
-        if participant is not eager:
-            _charge_hidden_work(contest.switching, participant.name, eager.name, samples)
+    if opinions:
+        samples[candidate.name].inner = opinions
+    for participant in others:
+        charge_hidden_work(samples[participant.name], samples[eager.name])
     return measurement
 
 
-def cost_of_asking(
-    participant: DeviceParticipant, others: Sequence[DeviceParticipant] = ()
-) -> Asking:
-    """Of a batch with next to nothing in it, as it is within a measurement: with a cold device.
-    `others` stand still meanwhile; what they left on the device shows when it is probed."""
+def costs_of_asking(walls: Sequence[float]) -> list[float]:
+    """For each round, from its own empty batch and those of its neighbours: the cost changes by
+    half within a second, and by little from one round to the next."""
+    near = [
+        walls[max(turn - _NEIGHBOURS, 0) : turn + _NEIGHBOURS + 1] for turn in range(len(walls))
+    ]
+    return [statistics.median(some) for some in near]
+
+
+def empty_batches(
+    participant: DeviceParticipant, others: Sequence[DeviceParticipant], count: int
+) -> list[float]:
+    """Seconds of batches with next to nothing in them, as they are within a measurement: with a
+    cold device. `others` stand still meanwhile; what they left on the device shows when it is
+    probed."""
     walls = []
     with standing_still(others):
-        for _ in range(_EMPTY_BATCHES):
+        for _ in range(count):
             device_state.quiet().make_cold()
             walls.append(participant.run_nothing())
-    return Asking.of(walls)
+    return walls
 
 
-def _charge_hidden_work(
-    switching: dict[str, list[float]], name: str, reference: str, samples: dict[str, Samples]
-) -> None:
+def charge_hidden_work(participant: Samples, reference: Samples) -> None:
     """A process takes over the device before a batch, when the inputs are there already, and the
     judge takes it back afterwards.
 
     Where that takes longer than with the reference's process, beyond what chance explains, the
-    candidate is charged the difference: there is nothing to be gained by an early start, or by
-    calling the work finished before it is.
+    difference is charged: there is nothing to be gained by an early start, or by calling the work
+    finished before it is. What chance explains is told by the reference's process alone, for a
+    participant can vary its own times at will. And it is charged round by round, if more, so
+    nothing is gained either by hiding work in some of them.
     """
-    own, usual, mine = switching[name], switching[reference], samples[name]
-    excess = statistics.median(own) - statistics.median(usual)
-    chance = math.sqrt((_spread(own) ** 2 + _spread(usual) ** 2) / len(own))
-    charged = excess - _SIGMAS * chance
-    if charged > 0:
-        calls = mine.calls / len(mine.seconds)
-        mine.seconds = [seconds + charged / calls for seconds in mine.seconds]
+    own, usual = ([w.switching_wall for w in side.windows] for side in (participant, reference))
+    middle, spread = statistics.median(usual), _spread(usual)
+    always = statistics.median(own) - middle - _SIGMAS * spread * math.sqrt(2 / len(own))
+    charged = (max(always, seconds - middle - _SIGMAS * spread, 0.0) for seconds in own)
+    participant.seconds = [
+        seconds + excess / calls
+        for seconds, excess, calls in zip(
+            participant.seconds, charged, participant.lengths, strict=True
+        )
+    ]
 
 
 def _spread(seconds: Sequence[float]) -> float:

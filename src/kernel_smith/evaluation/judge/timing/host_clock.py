@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _USUAL_SERVICE = 1.05
 # Where a hypervisor takes the processor away, the pause is counted as work, rarely and briefly.
 _UNEVEN_SHARE, _UNEVEN_SECONDS = 0.05, 0.002
 _HIDDEN_CHECKS = 0.1  # per round
+_ERROR_OF_A_QUARTILE = 1.3  # in terms of that of a mean
 
 _system_random = random.SystemRandom()
 
@@ -73,10 +75,15 @@ class Samples:
         return sum(window.run_cpu for window in self.windows) / self.calls
 
     def add(self, batch: Batch, empty: float) -> None:
-        self.seconds.append(max(batch.windows.run_wall - empty, 1e-9) / batch.calls)
         self.windows.append(batch.windows)
         self.inner.append(batch.inner_seconds)
         self.lengths.append(batch.calls)
+        self.seconds.append(_per_call(batch.windows, batch.calls, empty))
+
+    def subtract(self, empty: Sequence[float]) -> None:
+        """Take the times anew, with what is known now of the cost of asking in each round."""
+        rounds = zip(self.windows, self.lengths, empty, strict=True)
+        self.seconds = [_per_call(window, calls, cost) for window, calls, cost in rounds]
 
     def outside_cpu(self) -> float:
         """Processor seconds that its process used beside the calls."""
@@ -90,6 +97,10 @@ class Samples:
         return sum(spent), usual_sum(per_call) / len(per_call) * self.calls
 
 
+def _per_call(windows: Windows, calls: int, empty: float) -> float:
+    return max(windows.run_wall - empty, 1e-9) / calls
+
+
 @dataclass(frozen=True)
 class Measurement:
     """The rounds of one workload: samples by participant, ratios by baseline."""
@@ -97,12 +108,33 @@ class Measurement:
     samples: dict[str, Samples]
     rounds: int
     calls: int
-    doubt: float = 0.0  # seconds per call that the cost of asking may have been misjudged by
+    doubt: float = 0.0  # seconds per call that the cost of asking varied by
+    asking_error: float = 0.0  # the standard error of its estimate, in seconds per call
+    process_error: float = 0.0  # by how much it differs between processes, the same
     pointers: list[int] = field(default_factory=list)  # where the candidate was, if watched
+    linear: bool = False  # is noise added to batches that may be as short?
 
     def log_ratio(self, baseline: str, candidate: str) -> LogRatio:
-        pairs = zip(self.samples[baseline].seconds, self.samples[candidate].seconds, strict=True)
-        return estimate([math.log(slow / fast) for slow, fast in pairs])
+        """All rounds subtract the same cost of asking, as it is in the reference's process. If it
+        is wrong, or another one in the candidate's, so are all of them: that does not show in how
+        much they differ."""
+        own, others = (statistics.median(self.samples[n].seconds) for n in (candidate, baseline))
+        wrong = self.asking_error * abs(1 / own - 1 / others)
+        unlucky = self.process_error / own
+        return self.sampled_ratio(baseline, candidate).allowing_for(math.hypot(wrong, unlucky))
+
+    def sampled_ratio(self, baseline: str, candidate: str) -> LogRatio:
+        """The same with as much doubt as more rounds could settle.
+
+        Where noise is about as large as what is timed, the logarithms of single rounds would be far
+        off, those of short ones most. There rounds deviate from the ratio of the middles instead.
+        """
+        ours, theirs = self.samples[candidate].seconds, self.samples[baseline].seconds
+        pairs = list(zip(ours, theirs, strict=True))
+        if not self.linear:
+            return estimate([math.log(b / a) for a, b in pairs])
+        own, others = statistics.median(ours), statistics.median(theirs)
+        return estimate([math.log(others / own) + b / others - a / own for a, b in pairs])
 
 
 def batch_length(
@@ -177,8 +209,14 @@ def measure(
         for name, batch in batches.items():
             samples[name].add(batch, asking.usual)
         rounds += 1
-        doubt = asking.spread * rounds / calls
-        measurement = Measurement(samples, rounds, calls, doubt, pointers)
+        measurement = Measurement(
+            samples,
+            rounds,
+            calls,
+            asking.spread * rounds / calls,
+            asking.error * rounds / calls,
+            pointers=pointers,
+        )
         if enough(measurement, candidate, baselines, sampling, deadline):
             break
     while check_hidden():
@@ -236,7 +274,7 @@ def enough(
         return True
     if not long_calls and (measurement.rounds - fewest) % _ROUNDS_BETWEEN_LOOKS:
         return False
-    ratios = [measurement.log_ratio(b.name, candidate.name) for b in baselines]
+    ratios = [measurement.sampled_ratio(b.name, candidate.name) for b in baselines]
     return all(r.interval().half_width <= _wanted_width(r, sampling) for r in ratios)
 
 
@@ -251,16 +289,17 @@ class Asking(NamedTuple):
     """The cost of a batch without calls, in seconds."""
 
     usual: float
-    spread: float  # of the middle half
+    spread: float  # of the middle half: one that was interrupted is no reason to doubt the others
+    error: float
 
     @classmethod
     def of(cls, walls: Sequence[float]) -> Asking:
         """The lower quartile: on a busy machine most may be stretched, and too much would be
-        subtracted. The spread is between the quartiles: one that was interrupted is no reason to
-        doubt all the others."""
+        subtracted."""
         ordered = sorted(walls)
         low, high = (ordered[len(ordered) * quarter // 4] for quarter in (1, 3))
-        return cls(low, high - low)
+        spread = high - low
+        return cls(low, spread, spread / 1.35 * _ERROR_OF_A_QUARTILE / math.sqrt(len(walls)))
 
 
 def cost_of_asking(

@@ -24,21 +24,22 @@ _SECOND_LOOKS, _UNTIL_NEXT_LOOK = 4, 0.05
 
 
 def seconds_without_kernels(
-    bench: Bench[DeviceParticipant], disarmed: DeviceParticipant, workload: Workload
+    bench: Bench[DeviceParticipant], timed: DeviceParticipant, workload: Workload
 ) -> float:
-    """Seconds per call of a process whose kernels do nothing; needs the device alone.
+    """Seconds per call without the candidate's kernels; needs the device alone.
 
-    Zero where the process cannot go on without its kernels, or cannot be captured.
+    Those of Triton are left out of the graph, and others do nothing in a process of their own. Zero
+    where that cannot go on without its kernels, or cannot be captured.
     """
-    disarmed.child.move_to(bench.platform.place.timed)
+    timed.child.move_to(bench.platform.place.timed)
     try:
         calls = min(_CALLS, bench.prepare(workload).capacity)
-        sets = bench.enter(disarmed, workload, calls, timed=True).pool.timing_sets()
-        disarmed.bind([next(sets) for _ in range(calls)])
-        disarmed.run()
-        if disarmed.capture() is not None:
+        sets = bench.enter(timed, workload, calls, timed=True).pool.timing_sets()
+        timed.bind([next(sets) for _ in range(calls)])
+        timed.run()
+        if timed.capture(disarmed=True) is not None:
             return 0.0
-        spent = min(disarmed.replay().windows.run_wall for _ in range(_REPLAYS))
+        spent = min(timed.replay().windows.run_wall for _ in range(_REPLAYS))
     except ChildFailed:
         return 0.0
     empty = min(bench.eager().run_nothing() for _ in range(_REPLAYS))

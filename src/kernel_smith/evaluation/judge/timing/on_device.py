@@ -181,12 +181,13 @@ class DeviceTiming:
 
     def _check_library(self, outcomes: Mapping[str, Outcome]) -> None:
         """For tasks that forbid it: is the device busy although the kernels do nothing?"""
-        disarmed = self._contestant.disarmed
-        assert disarmed is not None
+        contestant = self._contestant
+        timed = self._candidate if contestant.leaves_kernels_out else contestant.disarmed
+        assert timed is not None
         for workload in self._task.workloads:
             samples = outcomes[workload.name].measurement.samples[CANDIDATE]
             check_library_seconds(
-                partial(seconds_without_kernels, self._bench, disarmed, workload),
+                partial(seconds_without_kernels, self._bench, timed, workload),
                 statistics.median(samples.seconds),
             )
 

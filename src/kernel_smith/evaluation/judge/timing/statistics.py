@@ -15,6 +15,7 @@ _TRIM = 0.2
 # Two processes that run the same code differ by about this much, however long they are timed:
 # `benchmarks/clock_accuracy.py` shows it as the spread beyond what sampling explains.
 _PROCESS_LUCK = 0.005
+_WIDEST = 300.0  # of a logarithm that can be undone
 _Z = 1.959963984540054
 # For one to three degrees of freedom, where the expansion falls short.
 _SMALL_QUANTILES = (12.7062, 4.3027, 3.1824)
@@ -32,12 +33,16 @@ class LogRatio:
 
     def allowing_for_luck(self) -> LogRatio:
         """The same, less certain: another pair of processes would have given another ratio."""
-        variance = self.error**2 + _PROCESS_LUCK**2
-        sampled = max(self.error**2 / variance, 1e-6)
+        return self.allowing_for(_PROCESS_LUCK)
+
+    def allowing_for(self, error: float) -> LogRatio:
+        """The same with a second source of error, which is known by itself."""
+        variance = self.error**2 + error**2
+        sampled = max(self.error**2 / variance, 1e-6) if variance else 1.0
         return LogRatio(self.mean, math.sqrt(variance), self.freedom / sampled**2)
 
     def interval(self) -> Interval:
-        half = student_quantile(self.freedom) * self.error
+        half = min(student_quantile(self.freedom) * self.error, _WIDEST)
         low, middle, high = (math.exp(self.mean + side * half) for side in (-1, 0, 1))
         return Interval(value=middle, low=low, high=high)
 
