@@ -14,7 +14,6 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     Result,
-    round_mantissa,
 )
 from kernel_smith.evaluation.judge.values import comparison as comparison_module
 from kernel_smith.evaluation.judge.values.accuracy import (
@@ -30,6 +29,7 @@ from kernel_smith.evaluation.judge.values.comparison import (
     compare,
     plainly_right,
 )
+from kernel_smith.evaluation.judge.values.mantissa import round_mantissa
 from kernel_smith.evaluation.judge.values.survey import histogram, survey
 from kernel_smith.records import Reason, Task, Tolerance, Workload
 from kernel_smith.tasks import read_task

@@ -16,8 +16,9 @@ from kernel_smith.evaluation.judge.inputs.admission import Examined, admit, exam
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
-from kernel_smith.evaluation.judge.inputs.reference import Reference, round_mantissa
+from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.platform.bench import Bench
+from kernel_smith.evaluation.judge.values.mantissa import round_mantissa
 from kernel_smith.records import Admission, Reason, Task
 
 WriteTask = Callable[..., Task]

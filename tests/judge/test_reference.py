@@ -15,9 +15,8 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     promote,
-    round_mantissa,
-    truncate_mantissa,
 )
+from kernel_smith.evaluation.judge.values.mantissa import round_mantissa, truncate_mantissa
 from kernel_smith.evaluation.sandbox.tree import flatten
 from kernel_smith.records import Task
 

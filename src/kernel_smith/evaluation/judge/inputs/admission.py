@@ -20,10 +20,10 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     Reference,
     Result,
     Variation,
-    explained,
     secret_seed,
 )
 from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, without_oracle
+from kernel_smith.evaluation.judge.inputs.task_code import explained
 from kernel_smith.evaluation.judge.values.accuracy import (
     Expected,
     computable,

@@ -17,10 +17,10 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     Result,
-    explained,
     secret_seed,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows, find_rows
+from kernel_smith.evaluation.judge.inputs.task_code import explained
 from kernel_smith.evaluation.judge.values.accuracy import is_finite, parts, scales_of
 from kernel_smith.records import Workload
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import linecache
 import random
 import secrets
 import sys
-import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ import torch
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs.parameters import unsettle
+from kernel_smith.evaluation.judge.inputs.task_code import execute, explained, where
 from kernel_smith.evaluation.judge.values.pieces import pieces, same_bits
 from kernel_smith.evaluation.sandbox.memory import trim_freed_memory
 from kernel_smith.evaluation.sandbox.tree import (
@@ -85,7 +84,7 @@ class Reference:
         self.task = task
         self.device = device
         self._pause = pause  # called before each use of the device
-        self._module = _execute(task)
+        self._module = execute(task)
         self._parameter_seed = secret_seed()
         self._init_arguments: dict[str, list[Any]] = {}
         self._models: dict[str, torch.nn.Module] = {}
@@ -167,7 +166,7 @@ class Reference:
             template = flatten(arguments, tensors)
         except UnsupportedValue as error:
             raise BadInput(
-                f"{_where(self.task)}: get_inputs returned a value of the wrong type: {error}",
+                f"{where(self.task)}: get_inputs returned a value of the wrong type: {error}",
                 hint="return tensors, numbers, strings, None, or nestings of them",
             ) from None
         del arguments
@@ -181,7 +180,7 @@ class Reference:
         for tensor in tensors:
             if tensor.layout != torch.strided:
                 raise BadInput(
-                    f"{_where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
+                    f"{where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
                     hint="return dense tensors; a sparse one can travel as its parts",
                 )
 
@@ -346,27 +345,6 @@ def _promoted(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.float64 if tensor.is_floating_point() else tensor.dtype, copy=True)
 
 
-def round_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
-    """Round to `bits` explicit bits of mantissa, keeping the exponent's range."""
-    return _with_mantissa(tensor, bits, torch.round)
-
-
-def truncate_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
-    """The same, but leave the other bits out, as a GPU does when it multiplies TF32 numbers. The
-    errors have one sign then, and add up."""
-    return _with_mantissa(tensor, bits, torch.trunc)
-
-
-def _with_mantissa(
-    tensor: torch.Tensor, bits: int, whole: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
-    if not tensor.is_floating_point():
-        return tensor
-    mantissa, exponent = torch.frexp(tensor)
-    steps = float(1 << (bits + 1))
-    return torch.ldexp(whole(mantissa * steps) / steps, exponent)
-
-
 def seed_everything(seed: int) -> None:
     """Seed every generator that a task may draw from. The judge itself draws from the system's."""
     random.seed(seed)
@@ -375,40 +353,3 @@ def seed_everything(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed(seed)
-
-
-def _where(task: Task) -> str:
-    return task.path or task.name
-
-
-def _execute(task: Task) -> types.ModuleType:
-    name = _where(task)
-    module = types.ModuleType("task")
-    module.__file__ = name
-    lines = task.source.splitlines(keepends=True)
-    linecache.cache[name] = (len(task.source), None, lines, name)
-    with explained(task, "the module"):
-        exec(compile(task.source, name, "exec"), module.__dict__)
-    return module
-
-
-@contextlib.contextmanager
-def explained(task: Task, what: str) -> Iterator[None]:
-    """Turn an exception inside the task's own code into an error that names its line."""
-    try:
-        yield
-    except (BadInput, torch.OutOfMemoryError):  # the latter may be others' doing
-        raise
-    except Exception as error:
-        line, trace = None, error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == _where(task):
-                line = trace.tb_lineno
-            trace = trace.tb_next
-        place = _where(task) + (f":{line}" if line else "")
-        hint = "mend the task file, then run `kernel-smith tasks check` on it"
-        if isinstance(error, ModuleNotFoundError):
-            hint = f"install what it imports, such as by `pip install {error.name}`"
-        raise BadInput(
-            f"{place}: {what} raised {type(error).__name__}: {error}", hint=hint
-        ) from error

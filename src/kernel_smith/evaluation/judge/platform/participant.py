@@ -23,6 +23,7 @@ from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, 
 from kernel_smith.evaluation.judge.platform.batch import Batch, Watcher, Windows, described
 from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
 from kernel_smith.evaluation.judge.platform.examining import Examiner
+from kernel_smith.evaluation.judge.platform.slots import largest_of_each, place_all, slots_at
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.processes.waiting import Waiting
 from kernel_smith.evaluation.judge.values.pieces import same_bits
@@ -131,9 +132,9 @@ class Participant:
         parameters = dict(reference.model(workload).named_parameters())
         statistics = reference.statistics(workload)  # which a call may change, the reference's too
         self._parameters = {name: p.detach() for name, p in parameters.items()}
-        self._parameter_slots = _place_all(layout, self._parameters)
-        statistic_slots = _place_all(layout, statistics)
-        largest = _largest_of_each([s.tensors for s in like])
+        self._parameter_slots = place_all(layout, self._parameters)
+        statistic_slots = place_all(layout, statistics)
+        largest = largest_of_each([s.tensors for s in like])
         self._bases = [[layout.like(t).offset for t in largest] for _ in range(capacity)]
         by_output = [
             [
@@ -177,7 +178,7 @@ class Participant:
         # In random places, or a call could foresee where the inputs of the next ones lie.
         bases = _system_random.sample(self._bases, len(sets))
         for base, inputs in zip(bases, sets, strict=True):
-            slots = _slots_at(base, inputs.tensors)
+            slots = slots_at(base, inputs.tensors)
             self._input_slots.append(slots)
             calls.append([inputs.template, [slot.to_json() for slot in slots]])
         before_cpu = self._note_idle()
@@ -379,34 +380,8 @@ def _count(number: Any) -> int:
     return number
 
 
-def _place_all(layout: Layout, tensors: dict[str, torch.Tensor]) -> dict[str, Slot]:
-    return {
-        name: layout.place(t.shape, contiguous_stride(t.shape), t.dtype)
-        for name, t in tensors.items()
-    }
-
-
 def _names(sent: Any) -> list[str]:
     """Names of parameters that the process sent."""
     if not isinstance(sent, list) or not all(isinstance(name, str) for name in sent):
         raise ChildFailed("protocol", "expected a list of names")
     return [name[:_LONGEST_NAME] for name in sent[:_MOST_NAMES]]
-
-
-def _largest_of_each(examples: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
-    """Per argument the example that needs most room."""
-    return [
-        max(variants, key=lambda t: Slot(0, t.shape, t.stride(), _name(t)).nbytes)
-        for variants in zip(*examples, strict=True)
-    ]
-
-
-def _slots_at(bases: Sequence[int], tensors: Sequence[torch.Tensor]) -> list[Slot]:
-    return [
-        Slot(base, tuple(t.shape), tuple(t.stride()), _name(t))
-        for base, t in zip(bases, tensors, strict=True)
-    ]
-
-
-def _name(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

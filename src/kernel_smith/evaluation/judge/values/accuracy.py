@@ -22,9 +22,8 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     Reference,
     Result,
     Variation,
-    round_mantissa,
-    truncate_mantissa,
 )
+from kernel_smith.evaluation.judge.values.mantissa import round_mantissa, truncate_mantissa
 from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.records import Precision, Tolerance, Workload
 

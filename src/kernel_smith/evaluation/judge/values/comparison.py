@@ -23,7 +23,6 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     promote,
-    round_mantissa,
 )
 from kernel_smith.evaluation.judge.values.accuracy import (
     MOST_BY_ROUNDING,
@@ -35,6 +34,7 @@ from kernel_smith.evaluation.judge.values.accuracy import (
     precision_rtol,
     relative_error,
 )
+from kernel_smith.evaluation.judge.values.mantissa import round_mantissa
 from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.evaluation.judge.values.rounding_noise import RoundingNoise
 from kernel_smith.evaluation.judge.values.survey import Survey, excess_at, survey
