@@ -134,6 +134,21 @@ def test_the_first_sets_are_the_pool_in_an_order_of_its_own(make_stock: MakeStoc
     assert first != second
 
 
+def test_what_nobody_asked_for_is_not_drawn_and_what_was_drawn_is_kept(
+    make_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stock_module, "_SETS_AT_FIRST", 10)
+    monkeypatch.setattr(stock_module, "_MAX_SECONDS", 1000.0)
+    stock = make_stock(source("[torch.randn(6, 48)]"), pool=60)
+    assert stock.mixes and len(stock._pool) == 10
+    first = {content(inputs) for inputs in islice(stock.timing_sets(), 40)}
+    assert len(first) == len(stock._pool) == 40
+    second = {content(inputs) for inputs in islice(stock.timing_sets(), 40)}
+    assert first == second, "a candidate that needs no more than others did causes no drawing"
+    assert len({content(inputs) for inputs in islice(stock.timing_sets(), 90)}) == 90
+    assert len(stock._pool) == 60, "the rest was mixed"
+
+
 def test_mixtures_are_made_of_elements_that_the_author_drew_and_no_row_returns(
     make_stock: MakeStock,
 ) -> None:
@@ -326,19 +341,15 @@ def test_equal_integers_are_not_spoken_of_where_there_are_none(make_stock: MakeS
     assert "equal" not in [*stock.left_out, *(check.label for check in stock.checks)]
 
 
-def test_few_sets_are_drawn_ahead_where_they_can_be_mixed(
+def test_few_sets_are_drawn_where_they_can_be_mixed(
     make_stock: MakeStock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stock_module, "_ENOUGH_TO_MIX", {"cpu": 8})
-    assert len(make_stock(source("[torch.randn(4, 8)]"), pool=20)._pool) == 8
-    assert (
-        len(
-            make_stock(
-                source("[torch.randn(4, 8), torch.randperm(32)]", arguments="x, i"), pool=20
-            )._pool
-        )
-        == 20
-    )
+    mixing = make_stock(source("[torch.randn(4, 8)]"), pool=20)
+    drawing = make_stock(source("[torch.randn(4, 8), torch.randperm(32)]", arguments="x, i"), 20)
+    for stock, size in ((mixing, 8), (drawing, 20)):
+        assert len(list(islice(stock.timing_sets(), 30))) == 30
+        assert len(stock._pool) == size
 
 
 CAPPED = """

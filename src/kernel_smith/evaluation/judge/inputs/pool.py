@@ -45,8 +45,9 @@ from kernel_smith.evaluation.judge.values.accuracy import is_finite, precision_r
 from kernel_smith.records import Variant, Workload
 
 _SHARE_OF_HIDDEN = 2  # of what may be kept
-_MAX_SECONDS = 0.5
+_MAX_SECONDS = 0.5  # of drawing sets for timing
 _MIN_TIMING_SETS = 4
+_SETS_AT_FIRST = 64  # more are drawn when a candidate has seen these
 _MAX_TIMING_SETS = 4096
 _ENOUGH_TO_MIX = {"cpu": 4096, "cuda": 64}  # on a GPU to draw takes longer than to mix
 _BLOCK_SETS, _BLOCK_BYTES = 128, 256 << 20  # mixed at once
@@ -140,12 +141,12 @@ class InputPool:
                 self.checks.append(check)
         self.hidden_checks = self._draw_hidden_checks()
         self._pool: list[InputSet] = []
-        self._fill_pool(min(_ENOUGH_TO_MIX[self._kind], _MAX_TIMING_SETS))
+        self._seconds_drawing = 0.0
+        self._mixer: Mixer | None = None
+        self._fill_pool()
         self._seen: set[int] = set()
         self._revealed = False
         self._mixer = self._find_mixer()
-        if self._mixer is None:
-            self._fill_pool(_MAX_TIMING_SETS)
 
     @property
     def calls_to_check(self) -> int:
@@ -202,6 +203,9 @@ class InputPool:
         for index in order:
             self._seen.add(index)
             yield self._pool[index]
+        while self._may_keep_more():
+            self._seen.add(len(self._pool))
+            yield self._draw_and_keep()
         dice = random.Random(secret_seed())  # to ask the system each time would take milliseconds
         served: set[tuple[int, int, int]] = set()
         mixer = self._mixer
@@ -273,16 +277,29 @@ class InputPool:
     def _try_variant(self, variant: Variant) -> SmallCheck | None:
         return try_variant(self.reference, self.workload, variant, self.extra_rtol)
 
-    def _fill_pool(self, most: int) -> None:
-        pool = self._pool
+    def _fill_pool(self) -> None:
+        """Draw what a short measuring needs. Most candidates are measured shortly, or fail."""
+        at_first = min(_SETS_AT_FIRST, _ENOUGH_TO_MIX[self._kind])
+        while len(self._pool) < at_first and self._may_keep_more():
+            self._draw_and_keep()
+        while len(self._pool) < _MIN_TIMING_SETS:
+            self._draw_and_keep()
+
+    def _may_keep_more(self) -> bool:
+        """Is there memory and time for another set that is drawn, and not mixed?"""
+        enough = _MAX_TIMING_SETS if self._mixer is None else _ENOUGH_TO_MIX[self._kind]
         size = sum(t.nbytes for t in self.author.inputs.tensors) or 1
-        deadline = time.monotonic() + _MAX_SECONDS
-        while len(pool) < most and (len(pool) + 1) * size <= self._most_bytes:
-            pool.append(self._draw())
-            if len(pool) >= _MIN_TIMING_SETS and time.monotonic() > deadline:
-                break
-        while len(pool) < _MIN_TIMING_SETS:
-            pool.append(self._draw())
+        return (
+            len(self._pool) < min(enough, _MAX_TIMING_SETS)
+            and (len(self._pool) + 1) * size <= self._most_bytes
+            and self._seconds_drawing < _MAX_SECONDS
+        )
+
+    def _draw_and_keep(self) -> InputSet:
+        begun = time.monotonic()
+        self._pool.append(self._draw())
+        self._seconds_drawing += time.monotonic() - begun
+        return self._pool[-1]
 
     def _find_mixer(self) -> Mixer | None:
         """Mixed sets must stay in the reference's domain: same shapes, finite results. And nothing
