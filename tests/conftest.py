@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
+from kernel_smith.evolution import presets
 from kernel_smith.records import Options, Sampling, Task
 from kernel_smith.tasks import read_task
 
@@ -156,3 +157,15 @@ def borrowing(engine: LocalEngine) -> type[LocalEngine]:
 def lanes_share_the_judge(borrowing: type[LocalEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     """The lanes of a pool ask the judge of the test run, instead of starting their own."""
     monkeypatch.setattr(pool, "LocalEngine", borrowing)
+
+
+@pytest.fixture
+def quick_runs(
+    lanes_share_the_judge: None, quick: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs ask the judge of the test run, too, and have it measure little: enough to be certain
+    that the programs of `slow` are faster than eager PyTorch."""
+    sampling = quick.sampling.model_copy(update={"min_rounds": 12, "max_rounds": 12})
+    options = quick.model_copy(update={"sampling": sampling})
+    monkeypatch.setattr(presets, "_OPTIONS", options)
+    monkeypatch.setattr(presets, "_CONFIRMATION", options)

@@ -18,7 +18,6 @@ Two exploits of the list need a GPU and have no counterpart here: work on an unj
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +101,6 @@ CANDIDATES = sorted(
 def load_task(name: str) -> Task:
     own = HERE / "tasks" / name
     return find_task(str(own) if own.exists() else name)
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    with LocalEngine() as engine:
-        yield engine
 
 
 def evaluate(

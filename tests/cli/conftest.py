@@ -18,7 +18,6 @@ from kernel_smith.cli.main import main
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.evolution import presets
-from kernel_smith.records import Options
 
 PROGRAM = [sys.executable, "-c", "from kernel_smith.cli.main import main; main()"]
 
@@ -78,16 +77,10 @@ def shared_judge(borrowing: type[LocalEngine], monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def quick_runs(
-    lanes_share_the_judge: None, quick: Options, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Runs ask the judge of the test run, too, and have it measure little: enough to be certain
-    that the programs of `slow` are faster."""
-    sampling = quick.sampling.model_copy(update={"min_rounds": 12, "max_rounds": 12})
-    options = quick.model_copy(update={"sampling": sampling})
-    monkeypatch.setattr(presets, "_OPTIONS", options)
-    against_both = options.model_copy(update={"baselines": ("eager", "compile")})
-    monkeypatch.setattr(presets, "_CONFIRMATION", against_both)
+def confirmed_against_both(quick_runs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quick runs that confirm their winner as a user's do, which takes a while to compile."""
+    quick = presets._CONFIRMATION.model_copy(update={"baselines": ("eager", "compile")})
+    monkeypatch.setattr(presets, "_CONFIRMATION", quick)
 
 
 SLOW_REFERENCE = """

@@ -68,7 +68,7 @@ def test_without_a_gpu_correct_programs_are_collected_on_request(
 
 
 def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
-    cli: Cli, quick_runs: None, slow: Path
+    cli: Cli, confirmed_against_both: None, slow: Path
 ) -> None:
     done = cli(*RUN, "--evaluations", 2, "-o", "best.py")
     assert done.code == 0, done.out + done.err

@@ -9,7 +9,6 @@ Candidates of one task run one after the other, so that the judge prepares the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,12 +52,6 @@ def task_of(path: Path) -> Task:
 
 
 CASES = [Case(task_of(path), path) for path in CANDIDATES]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    with LocalEngine() as engine:
-        yield engine
 
 
 def evaluated(engine: LocalEngine, task: Task, name: str, source: str) -> Evaluation:

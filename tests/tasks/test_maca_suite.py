@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,12 +52,6 @@ def test_hip_says_what_maca_does() -> None:
         for maca, hip in names:
             text = text.replace(maca, hip)
         assert text == Path(task.starts["hip"]).read_text(), task.name
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[LocalEngine]:
-    with LocalEngine() as engine:
-        yield engine
 
 
 @pytest.mark.parametrize(("name", "backend"), TRIED)

@@ -76,6 +76,7 @@ def answers(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_runs")
 def test_from_a_run_to_a_model_that_proposes(
     tiny_model: Path, small_task: Task, honest_source: str, quick: Options, tmp_path: Path
 ) -> None:
