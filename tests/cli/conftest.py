@@ -113,12 +113,18 @@ def slow(tmp_path: Path, honest_source: str, wrong_source: str) -> Path:
 
 
 @pytest.fixture
-def start_program(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+def program() -> list[str]:
+    """The command line without arguments, as a command of the system's."""
+    return PROGRAM
+
+
+@pytest.fixture
+def start_program(tmp_path: Path, program: list[str]) -> Callable[..., subprocess.Popen[str]]:
     """Starts the command line as a program in a session of its own, like a shell does."""
 
     def start(*arguments: object, **environment: object) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*PROGRAM, *map(str, arguments)],
+            [*program, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter
 
 from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
 from kernel_smith.evaluation import engines
+from kernel_smith.evolution import presets
 from kernel_smith.evolution.run import fold
 from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers import seed
@@ -236,6 +238,21 @@ def test_a_model_that_hangs_does_not_keep_others_waiting(
 
 
 # ---------------------------------------------------------------- runs that stop
+
+
+@pytest.fixture
+def program(quick_runs: None) -> list[str]:
+    """The command line, with runs that are as quick as those in this process."""
+    options = presets._OPTIONS.model_dump_json()
+    return [
+        sys.executable,
+        "-c",
+        "from kernel_smith.cli.main import main\n"
+        "from kernel_smith.evolution import presets\n"
+        f"options = type(presets._OPTIONS).model_validate_json({options!r})\n"
+        "presets._OPTIONS = presets._CONFIRMATION = options\n"
+        "main()\n",
+    ]
 
 
 def wait_for(process: subprocess.Popen[str], moment: str) -> None:
