@@ -68,6 +68,14 @@ def begin(task: Task, *told: tuple[str, float | Reason]) -> str:
         return run.state.run
 
 
+def wasteful(source: str, turns: int) -> str:
+    """The program, with a loop that does nothing before the one that it needs."""
+    loop = "{\n    for (int64_t i"
+    assert loop in source
+    waste = f"{{\n    for (volatile int64_t k = 0; k < {turns}; ++k);\n    for (int64_t i"
+    return source.replace(loop, waste)
+
+
 @pytest.fixture
 def task(cli: Cli, slow: Path) -> Task:
     return find_task("slow")
@@ -111,9 +119,11 @@ def test_ask_does_not_write_where_it_cannot(cli: Cli, task: Task, honest_source:
 def test_a_told_program_is_judged_and_becomes_a_step(
     cli: Cli, quick_runs: None, task: Task, honest_source: str
 ) -> None:
-    run = begin(task, (honest_source, 0.5))
-    Path("mine.py").write_text(honest_source.replace("++i", "i += 1"))
-    parent = Candidate(source=honest_source).content_hash
+    # Slower in truth, too: whoever looks best is measured again beside the former best.
+    former = wasteful(honest_source, 1_000_000)
+    run = begin(task, (former, 0.5))
+    Path("mine.py").write_text(honest_source)
+    parent = Candidate(source=former).content_hash
     mine = ("--candidate", "mine.py", "--parent", parent[:12], "--summary", "by hand")
     done = cli("tell", run, *mine, *SAVED)
     assert done.code == 0, done.err
@@ -144,10 +154,7 @@ def test_a_told_program_is_kept_when_its_judging_is_interrupted(
 ) -> None:
     run = begin(task)
     # A call takes most of a second, so that the judge is still at it.
-    waste = "{\n    for (volatile int64_t k = 0; k < 300000000; ++k);\n    for (int64_t i"
-    slow = honest_source.replace("{\n    for (int64_t i", waste)
-    assert "volatile" in slow
-    (tmp_path / "slow.py").write_text(slow)
+    (tmp_path / "slow.py").write_text(wasteful(honest_source, 300_000_000))
     process = start_program("tell", run, "--candidate", "slow.py", *SAVED)
     assert process.stderr is not None
     assert process.stderr.readline() == "... judging slow.py\n"
