@@ -18,7 +18,7 @@ ADVERSARIAL = Path(__file__).parent.parent / "tests" / "adversarial"
 # Of fewer rounds the median may be nonsense on a busy machine, and the verdict with it.
 SAMPLING = Sampling(target=10.0, unstable_above=1e9, min_rounds=5, max_rounds=6, max_seconds=2.0)
 OPTIONS = Options(seeds=1, sampling=SAMPLING)
-IMPATIENT = Options(seeds=1, sampling=SAMPLING, limits=Limits(call_seconds=0.3))
+IMPATIENT = Options(seeds=1, sampling=SAMPLING, limits=Limits(call_seconds=0.1))
 UNSCREENED = Options(seeds=1, sampling=SAMPLING, screen=False)
 
 HONEST = '''

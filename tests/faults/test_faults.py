@@ -157,7 +157,7 @@ def test_after_a_misdeed_the_next_honest_candidate_is_ok(
 ) -> None:
     stage = EXPECTED.get(name, Stage.RUNTIME_ERROR)
     # What comes to an end by itself gets the time for it on a slow machine, too.
-    bad = judge(engine, task, guilty(name), 0.6 if stage is Stage.TIMEOUT else 20)
+    bad = judge(engine, task, guilty(name), 0.2 if stage is Stage.TIMEOUT else 20)
     assert bad.stage is stage, bad.message + bad.log
     assert bad.reason is not None
     assert judge(engine, task, program()).stage is Stage.OK

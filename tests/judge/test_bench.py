@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,10 +49,11 @@ def test_while_others_evaluate_it_waits_for_their_memory(
     bench.close()
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[ProcessPool]:
-    tmp_path.chmod(0o755)
-    processes = ProcessPool(tmp_path)
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPool]:
+    folder = tmp_path_factory.mktemp("processes")
+    folder.chmod(0o755)
+    processes = ProcessPool(folder)
     yield processes
     processes.close()
 
