@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: env demo test test-untimed lint lock clean
+.PHONY: env demo test test-untimed check test-quick lint lock clean
 
 env: $(READY)
 
@@ -29,20 +29,8 @@ demo: env
 	$(BIN)/kernel-smith optimize max_pool2d --evaluations 18 --store build/demo.sqlite \
 	  --output build/max_pool2d_best.py
 
-# Tests that no other work on the machine disturbs: they run side by side, each worker on a core of its own.
-# In this order, long ones first, so that no worker is left with a long file at the end.
-UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers service training) \
-  $(addprefix tests/engines/test_,choose_engine.py local_engine.py ray_engine.py ray_queue.py same_run.py simulated.py) \
-  $(addprefix tests/cli/test_cli_,compile_only.py data.py data_mine.py doctor.py exit_codes.py optimize.py outside.py \
-  runs.py seed.py start.py tasks.py train.py) \
-  $(wildcard tests/judge/test_device_*.py) \
-  $(addprefix tests/judge/test_,large_pool.py admission_of_large.py rows.py accuracy.py \
-  accuracy_float8.py admission.py correctness.py description.py fetching.py memory_claims.py mixing.py \
-  outcome.py parameters.py pieces.py process_pool.py reference.py buffers.py second_look.py statistics.py \
-  input_pool.py twins.py kinds_of_results.py varying.py variation.py modified_code.py waiting.py \
-  timed_verifier.py) \
-  $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
-  archive nsight mctracer records screen store)
+# Each worker has a core of its own. Files stay together, in the order that tests/conftest.py gives them.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 # What a change is judged by must not depend on luck: a plain `pytest` draws other examples each time.
 SAME_EXAMPLES := --hypothesis-seed=0
@@ -50,10 +38,17 @@ SAME_EXAMPLES := --hypothesis-seed=0
 # Linters beside the tests that they do not disturb.
 test: env
 	$(MAKE) --jobs=2 lint test-untimed
-	$(BIN)/python -m pytest $(SAME_EXAMPLES) $(addprefix --ignore=,$(UNTIMED))
+	$(BIN)/python -m pytest $(SAME_EXAMPLES) -m timing $$(grep -rl --include='test_*.py' mark.timing tests)
 
 test-untimed: env
-	$(BIN)/python -m pytest $(SAME_EXAMPLES) -n 2 --dist loadfile --no-loadscope-reorder $(UNTIMED)
+	$(BIN)/python -m pytest $(SAME_EXAMPLES) $(SIDE_BY_SIDE) -m "not timing"
+
+# For the inner loop: two minutes.
+check: env
+	$(MAKE) --jobs=2 lint test-quick
+
+test-quick: env
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not timing and not slow"
 
 lint: env
 	$(BIN)/ruff check .

@@ -32,6 +32,20 @@ def pytest_configure() -> None:
         os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
 
+# Whoever asks for one of these waits for a process that imports torch, and for more.
+_SLOW_FIXTURES = frozenset({"engine", "cluster", "compile_source", "program", "tiny_model"})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: no worker is left with a long one at the end."""
+    for item in items:
+        if not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 SHIFTED_RELU = """
 import torch
 

@@ -29,6 +29,8 @@ from kernel_smith.evaluation.screen import screen
 from kernel_smith.records import Candidate, Evaluation, Limits, Options, Reason, Sampling, Task
 from kernel_smith.tasks import find_task
 
+pytestmark = pytest.mark.timing
+
 HERE = Path(__file__).parent
 SLOWER, REFUSED = "slower", "BadInput"
 LISTED, GPU_ONLY = range(1, 50), {1, 17}

@@ -77,6 +77,7 @@ with LocalEngine() as engine:
 """
 
 
+@pytest.mark.slow
 def test_its_candidates_are_judged(installed: dict[str, str]) -> None:
     sources = [PROGRAM % " + undeclared", PROGRAM % ""]
     done = subprocess.run(

@@ -46,6 +46,7 @@ def files(tmp_path: Path, small_task: Task) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_candidate_that_compiles_ends_with_zero(cli: Cli, files: Path) -> None:
     done = cli(*COMMAND, "--arch", "sm_80")
     assert done.code == 0, done.out + done.err
@@ -57,6 +58,7 @@ def test_a_candidate_that_compiles_ends_with_zero(cli: Cli, files: Path) -> None
     assert "... compiling mine.py for sm_80" in done.err
 
 
+@pytest.mark.slow
 def test_a_candidate_without_kernels_ends_with_one_and_a_record(cli: Cli, files: Path) -> None:
     eager = CANDIDATE.partition("        y = ")[0] + "        return torch.relu(x) + 1\n"
     (files / "mine.py").write_text(eager)

@@ -51,11 +51,13 @@ def test_a_file_that_cannot_be_written_is_named(cli: Cli, monkeypatch: pytest.Mo
     cli("seed", "gelu_tanh", "-o", "missing/mine.py").complains(2, "missing/mine.py", "-o FILE")
 
 
+@pytest.mark.slow
 def test_a_task_of_library_calls_is_refused(cli: Cli) -> None:
     """By the compiler's own process, whose words come through."""
     cli("seed", "matmul", "-q").complains(2, "leaves all of it to the library")
 
 
+@pytest.mark.slow
 def test_a_full_device_is_missing_memory_and_no_defect(cli: Cli, tmp_path: Path) -> None:
     text = (
         "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"

@@ -83,6 +83,7 @@ def test_what_kernels_use_is_reported_with_their_lines(task: Task) -> None:
     assert "shared memory 1 of 163 KiB" in text
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_errors_carry_the_candidates_lines(task: Task) -> None:
     report = compiled(task, "cuda", mistake=" + undeclared")

@@ -10,6 +10,8 @@ from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import Candidate, Options, Reason, Stage, Task
 
+pytestmark = pytest.mark.timing
+
 # The gates call it four times; timing calls it five times at least, on however slow a machine.
 CRASHES_WHEN_TIMED = """
 import ctypes

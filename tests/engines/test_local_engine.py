@@ -271,6 +271,7 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
             yield engine
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SYSTEM_COMPILER is None, reason="needs a compiler in /usr/bin as a stand-in")
 def test_a_compiler_in_a_folder_of_its_own_works(
     another: LocalEngine, small_task: Task, quick: Options, honest_source: str
@@ -294,6 +295,7 @@ def test_a_judge_outlives_the_thread_that_started_it(
 # ---------------------------------------------------------------- what it survives
 
 
+@pytest.mark.slow
 def test_nothing_outlives_the_process_that_uses_the_engine() -> None:
     program = (
         "from kernel_smith.evaluation.engines import LocalEngine\n"
@@ -364,6 +366,7 @@ def test_a_judge_that_dies_every_time_is_an_internal_error(
     assert folders(own_temp) == []
 
 
+@pytest.mark.slow
 def test_closing_leaves_nothing_and_the_engine_can_be_used_again(
     small_task: Task, own_temp: Path
 ) -> None:

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_and_resume.py"
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_done_twice_when_a_run_is_killed() -> None:
     command = [sys.executable, str(SCRIPT), "--kills", "6", "--evaluations", "400"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -47,6 +47,7 @@ class Noisy(TrivialEngine):
         return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_all_that_read_a_run_name_the_same_best_after_every_event(
     tmp_path: Path, task: Task, config: RunConfig, seed: int

@@ -133,6 +133,7 @@ def test_the_small_workload_runs_on_a_cpu(task: Task) -> None:
     assert all(bool(tensor.isfinite().all()) for tensor in done.result.tensors)
 
 
+@pytest.mark.slow
 @each_task
 def test_the_small_workload_tells_right_from_wrong(task: Task) -> None:
     assert findings(task, small(task), "cpu") == []

@@ -192,6 +192,7 @@ def test_what_starts_processes_loads_code_or_runs_python_is_found(tmp_path: Path
     assert find_backend("cpp").forbidden_symbols(path) == ["PyRun_SimpleStringFlags", "system"]
 
 
+@pytest.mark.slow
 def test_a_cuda_extension_loads_without_its_launches(tmp_path: Path) -> None:
     try:
         toolkit = find_toolchain("cuda").compiler.resolve().parents[1]

@@ -98,6 +98,7 @@ def test_refused_flags_never_reach_the_compiler(cache: ObjectCache) -> None:
         build(ADD, ["-fplugin=evil.so"], cache=cache, run=must_not_run)
 
 
+@pytest.mark.slow
 def test_a_compile_bomb_times_out_and_leaves_nothing_behind(
     cache: ObjectCache, build_folder: Path, processes_with: Callable[[str], list[str]]
 ) -> None:

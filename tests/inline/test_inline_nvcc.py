@@ -69,6 +69,7 @@ def cache(tmp_path: Path) -> ObjectCache:
     return ObjectCache(tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_cuda_source_becomes_a_library_with_figures(cache: ObjectCache) -> None:
     result = build(LAUNCHER, ["-DBLOCK=128", "-lineinfo"], "cuda", cache, arch="sm_90")
     assert result.path is not None, result.log
@@ -95,6 +96,7 @@ def test_a_maca_source_becomes_code_whose_warps_meet_in_pairs(tmp_path: Path) ->
         assert ", 64;" in kernel
 
 
+@pytest.mark.slow
 def test_a_hip_source_becomes_a_library(cache: ObjectCache) -> None:
     source = (SOURCES / "wave_sums.hip.cpp").read_text() + naming_all_of("hip", "hip")
     result = build(source, (), "hip", cache, route="nvidia", arch="sm_90")
@@ -104,6 +106,7 @@ def test_a_hip_source_becomes_a_library(cache: ObjectCache) -> None:
     assert all(kernel.shared and kernel.shared >= 7680 for kernel in result.resources)
 
 
+@pytest.mark.slow
 def test_errors_carry_the_lines_of_the_candidate(cache: ObjectCache) -> None:
     result = build(WRONG, (), "maca", cache, route="nvidia", arch="sm_90")
     assert result.path is None

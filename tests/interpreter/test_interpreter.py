@@ -196,6 +196,7 @@ print(bool((y.view(torch.int8) == right.view(torch.int8)).all()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
 def test_few_bits_are_rounded_as_a_gpu_does(dtype: str, tmp_path: Path) -> None:
     script = tmp_path / "cast.py"

@@ -21,6 +21,8 @@ from kernel_smith.evaluation.sandbox import wire
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
 from kernel_smith.records import Limits, Reason
 
+pytestmark = pytest.mark.timing
+
 
 class Puppet:
     """A sleeping process and the far ends of its sockets, which the test holds."""

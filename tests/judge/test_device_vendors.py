@@ -98,6 +98,7 @@ zygote._load_runner()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(devices.nodes()), reason="needs a machine without NVIDIA's driver")
 def test_an_amd_graphics_card_beside_a_torch_for_others_disturbs_nothing(tmp_path: Path) -> None:
     """As on many desktops: its device file is there, and a libcuda for Triton to link is not."""

@@ -28,6 +28,8 @@ from kernel_smith.evaluation.judge.timing.host_clock import (
 from kernel_smith.evaluation.judge.timing.rival import RIVAL, RivalFailed
 from kernel_smith.records import Sampling
 
+pytestmark = pytest.mark.timing
+
 durations = st.floats(1e-7, 100)
 OVERHEAD = 1e-4
 

@@ -885,6 +885,7 @@ def live_bytes() -> int:
     return sum(held.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [ELEMENTWISE, CENTRED], ids=["rows", "whole"])
 def test_nothing_is_kept_of_a_set(make: MakePool, text: str) -> None:
     text = text.replace(f"TASK = {SETTINGS}", f"TASK = {{'variants': {[*VARIANTS, 'strided']}}}")
@@ -953,6 +954,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forward", "free"),
     [("return x * 2 + 1", 1 << 40), ("return x * 2 + 1", 0), ("return x - x[0]", 0)],

@@ -29,6 +29,8 @@ from kernel_smith.evaluation.judge.evidence.perf_events import (
 from kernel_smith.evaluation.judge.evidence.profile import attribute, read_maps
 from kernel_smith.records import KernelShare
 
+pytestmark = pytest.mark.timing
+
 BURN = """
 double burn(long turns) {
     volatile double x = 1.0;

@@ -52,6 +52,7 @@ def evaluate(
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "expected"), [(1, Stage.OK), (2, Stage.OK), (3, Stage.CHEATING)])
 def test_nobody_is_accused_for_what_is_not_seen_again(
     evaluate: Callable[[Rejected, int], Evaluation], times: int, expected: Stage

@@ -229,6 +229,7 @@ def test_no_server_at_all_is_unreachable_and_free(make_client: MakeClient) -> No
     assert (bill.usage.prompt_tokens, bill.usage.requests) == (0, 3)
 
 
+@pytest.mark.slow
 def test_one_deadline_covers_answers_that_trickle(make_client: MakeClient) -> None:
     # Long enough for the first letters to come on a machine that stands still for seconds.
     started = time.monotonic()

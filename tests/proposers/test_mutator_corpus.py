@@ -21,6 +21,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpp", "triton"])
 def test_edits_apply_to_every_honest_program(backend: str) -> None:
     rng = random.Random(0)

@@ -275,6 +275,7 @@ def results(function: ctypes._NamedFuncPointer, rows: int, columns: int, shift: 
     return list(buffers[2][first : first + count])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["cuda", "maca", "hip"])
 def test_edited_kernels_compute_the_same(dialect: str, tmp_path: Path) -> None:
     made = list(changes(dialect))

@@ -124,6 +124,7 @@ def test_every_triton_edit_has_an_example() -> None:
     assert {edit.name for edit in TRITON_EDITS} == {name for name, _, _ in EXAMPLES}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
     paths, names = [], []

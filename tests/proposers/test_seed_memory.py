@@ -184,6 +184,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_full_device_is_an_error_that_users_can_mend(
     compiler: None, write_task: Callable[..., Task], monkeypatch: Patch, step: str
@@ -220,6 +221,7 @@ def test_a_device_that_is_full_for_a_moment_does_no_harm(
     assert build(task, "wide").compared == {"wide": 1.0}
 
 
+@pytest.mark.slow
 def test_without_room_for_two_results_a_sample_is_compared(
     compiler: None, write_task: Callable[..., Task], monkeypatch: Patch
 ) -> None:
@@ -269,6 +271,7 @@ def limited(megabytes: int, workloads: dict[str, dict[str, int]]) -> str:
     return LIMITED.format(extra=megabytes * 1_000_000, workloads=workloads)
 
 
+@pytest.mark.slow
 def test_a_machine_without_enough_memory_is_named(write_task: Callable[..., Task]) -> None:
     """In the seed's own process, under a limit that the task sets."""
     with pytest.raises(MissingPrerequisite, match="this machine has not enough memory") as caught:
@@ -286,6 +289,7 @@ def test_a_machine_without_memory_for_two_results_makes_the_seed(
     assert seed.compared == {"small": 1.0, "big": 0.25}
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_not_called_a_defect(write_task: Callable[..., Task]) -> None:
     with pytest.raises(MissingPrerequisite, match=r"was killed \(SIGKILL\)") as caught:
         make_seed(write_task(KILLED), "cpu")

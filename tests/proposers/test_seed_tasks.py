@@ -119,6 +119,7 @@ def test_a_triton_seed_convinces_the_judge(engine: LocalEngine, quick: Options) 
     assert evaluation.ok, evaluation.message
 
 
+@pytest.mark.slow
 def test_one_workload_can_be_chosen(compiler: None, write_task) -> None:
     seed = build(write_task(NORM), "tall")
     assert seed.workloads == ("tall",)
@@ -157,6 +158,7 @@ def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task) 
         build(task)
 
 
+@pytest.mark.slow
 def test_a_compiler_that_takes_too_long_is_stopped(write_task) -> None:
     with pytest.raises(BadInput, match=r"needs more than 0\.005 minutes") as caught:
         make_seed(write_task(NORM), "cpu", minutes=0.005)

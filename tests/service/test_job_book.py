@@ -491,6 +491,7 @@ def test_a_full_disk_costs_the_request_at_hand_and_nothing_else(book: JobBook) -
     assert len(book.take(1001)) == len(stored) + 1
 
 
+@pytest.mark.slow
 def test_old_jobs_are_dropped_with_their_tasks_and_numbers_go_on(path: Path, clock: Clock) -> None:
     limits = BookLimits(keep_seconds=100, keep_jobs=600)
     with JobBook.open(path, limits=limits, clock=clock) as book:

@@ -185,6 +185,7 @@ def test_somebody_else_who_cancels_the_job_is_no_harm(tmp_path: Path) -> None:
         assert _speedup(future.result(LONG)) == 3
 
 
+@pytest.mark.slow
 def test_a_service_that_never_answers_ends_patience(tmp_path: Path) -> None:
     with serving(tmp_path, capacity=0) as served:
         remote = RemoteEngine(served.url, patience=0.5)

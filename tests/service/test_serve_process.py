@@ -77,6 +77,7 @@ def _wait_for_states(url: str, state: str, count: int) -> None:
         until(lambda: len(http.get(f"/v1/jobs?state={state}").json()["jobs"]) >= count)
 
 
+@pytest.mark.slow
 def test_jobs_survive_signals_and_none_is_answered_twice(tmp_path: Path) -> None:
     """One client, that never notices; a service that is killed, ended, and started again."""
     jobs = 100

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from sample_events import candidate, conversation, evaluated, proposed
 
 from kernel_smith.records import StepEvaluated, StepProposed
@@ -53,6 +54,7 @@ def check(path: Path, acknowledged: int) -> None:
             assert event == evaluated(event.step, 1 + event.step / 1000)
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_survives_thirty_kills(store: Store, path: Path) -> None:
     store.close()
     chance = random.Random(7)

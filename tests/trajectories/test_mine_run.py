@@ -59,6 +59,7 @@ def test_arguments_are_guessed_so_that_they_fit_each_other() -> None:
     assert guess_field("norm_kind", {"norm_kind": "pre"}) == "pre"
 
 
+@pytest.mark.slow
 def test_images_sequences_indices_and_configurations_find_their_inputs(prober: Prober) -> None:
     image = prober.find_plan(
         simple("self.c(x)", "self.c = nn.Conv2d(channels, 8, 3)", ", channels")
@@ -112,6 +113,7 @@ def test_a_constructor_that_fails_is_named(prober: Prober) -> None:
     assert why(prober, simple("x + 1", "raise ValueError('no')")) == "constructor-fails"
 
 
+@pytest.mark.slow
 def test_an_infinite_loop_is_ended_and_the_next_class_is_tried(prober: Prober) -> None:
     loop = simple("x", "\n        while True: pass")
     assert why(prober, loop) == "timeout"

@@ -243,6 +243,7 @@ def test_an_unknown_run_is_named(path: Path) -> None:
         list(read_steps([path], runs=["run-1", "nothing"]))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_steps(path: Path) -> None:
     """All of these steps together would take 60 MB."""
     comment = "x" * 8000
