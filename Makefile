@@ -43,7 +43,7 @@ test: env
 test-untimed: env
 	$(BIN)/python -m pytest $(SAME_EXAMPLES) $(SIDE_BY_SIDE) -m "not timing"
 
-# For the inner loop: two minutes.
+# For the inner loop: all but what takes more than about two seconds.
 check: env
 	$(MAKE) --jobs=2 lint test-quick
 
