@@ -22,6 +22,7 @@ def assert_a_run_succeeds(
         update={
             "budget": Budget(evaluations=EVALUATIONS),
             "options": options,
+            "confirmation": options,
             "proposers": {"mutator": 1.0},
         }
     )
