@@ -24,12 +24,11 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
     Result,
-    round_mantissa,
-    truncate_mantissa,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows
 from kernel_smith.evaluation.judge.values.accuracy import scale_of
 from kernel_smith.evaluation.judge.values.comparison import Comparison
+from kernel_smith.evaluation.judge.values.mantissa import round_mantissa, truncate_mantissa
 from kernel_smith.evaluation.judge.values.survey import histogram
 from kernel_smith.records import Reason, Task, Variant, Workload
 
