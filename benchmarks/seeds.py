@@ -32,6 +32,7 @@ from typing import Any
 
 import torch
 from common import describe_machine
+from torch._inductor.cpu_vec_isa import valid_vec_isa_list
 
 from kernel_smith.errors import UserError
 from kernel_smith.evaluation.judge.platform.device_lock import FairLock, lock_of_device
@@ -57,6 +58,8 @@ def make(task: Task, device: str) -> dict[str, Any]:
         names = [workload.name for workload in task.workloads]
         with at_most(PATIENCE_MINUTES):
             seed = build_seed(task, device, names, lambda what: None)
+        # Seeds are made as if there were no vectors, which the compiler would remember.
+        valid_vec_isa_list.cache_clear()
         row |= {"kernels": seed.kernels, "library_calls": seed.library_calls}
         row |= {"notes": seed.notes, "source": seed.source}
         warm_compiler(task, device)

@@ -36,7 +36,8 @@ def test_the_first_of_the_known_compilers_is_taken(
         "g++ 99",
         (
             str(gcc),
-            *("-std=c++17", "-O3", "-fopenmp", "-shared", "-fPIC", "-fdiagnostics-color=never"),
+            *("-std=c++17", "-O3", "-fopenmp", "-fno-math-errno", "-fno-trapping-math"),
+            *("-shared", "-fPIC", "-fdiagnostics-color=never"),
             *("-march=native", "-fno-diagnostics-show-line-numbers"),
         ),
     )

@@ -70,6 +70,9 @@ _CPP = Recipe(
         "-std=c++17",
         "-O3",
         "-fopenmp",
+        # Nobody looks at errno or floating point flags here, and loops are vectorised without them.
+        "-fno-math-errno",
+        "-fno-trapping-math",
         "-shared",
         "-fPIC",
         "-fdiagnostics-color=never",

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 
 _HEADER = """\
+#if defined(__AVX512F__) && !defined(__clang__)
+#pragma GCC target("prefer-vector-width=512")
+#endif
 #include <omp.h>
 
 #include <algorithm>
@@ -232,6 +235,101 @@ inline void atomic_add(T* address, T value) {
     #pragma omp atomic
     *address += value;
 }
+""",
+    ),
+    Helper(
+        r"\bbranchless::",
+        """\
+// To about one unit in the last place, and without branches: loops over them become vector code.
+namespace branchless {
+template <typename To, typename From>
+inline To same_bits(From from) {
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+inline float exp(float x) {
+    float inside = x > 89.0f ? 89.0f : x;  // a NaN stays one
+    inside = inside < -104.0f ? -104.0f : inside;
+    const float whole = 12582912.0f;  // what is added to it is rounded to a whole number
+    const float shifted = std::fma(inside, 1.44269504f, whole), n = shifted - whole;
+    const float r = std::fma(n, -1.42860677e-6f, std::fma(n, -0.693145752f, inside));
+    float p = std::fma(r, 1.38146000e-3f, 8.36871564e-3f);
+    p = std::fma(p, r, 4.16683890e-2f);
+    p = std::fma(p, r, 1.66665211e-1f);
+    p = std::fma(p, r, 4.99999940e-1f);
+    p = std::fma(p, r * r, r + 1);
+    // Two steps: the power alone may be too large, or too small, for a float.
+    const int32_t power = same_bits<int32_t>(shifted) - 0x4b400000, half = power >> 1;
+    return p * same_bits<float>((half + 127) << 23) * same_bits<float>((power - half + 127) << 23);
+}
+inline float log(float x) {
+    const bool tiny = x < 1.17549435e-38f;
+    const int32_t bits = same_bits<int32_t>(tiny ? x * 8388608.0f : x) - 0x3f3504f3;
+    const float n = static_cast<float>(bits >> 23) - (tiny ? 23.0f : 0.0f);
+    const float r = same_bits<float>((bits & 0x7fffff) + 0x3f3504f3) - 1;
+    float p = std::fma(r, 6.74660131e-2f, -1.16756409e-1f);
+    p = std::fma(p, r, 1.18881747e-1f);
+    p = std::fma(p, r, -1.24055915e-1f);
+    p = std::fma(p, r, 1.42195508e-1f);
+    p = std::fma(p, r, -1.66679963e-1f);
+    p = std::fma(p, r, 2.00021192e-1f);
+    p = std::fma(p, r, -2.50000089e-1f);
+    p = std::fma(p, r, 3.33333135e-1f);
+    p = std::fma(n, -2.12194440e-4f, std::fma(p * r, r * r, -0.5f * r * r));
+    const float found = std::fma(n, 0.693359375f, p + r);
+    const float infinite = std::numeric_limits<float>::infinity();
+    const float positive = x == infinite ? infinite : found;
+    return x > 0 ? positive : x == 0 ? -infinite : std::numeric_limits<float>::quiet_NaN();
+}
+inline float tanh(float x) {
+    const float size = std::abs(x), square = x * x;
+    float p = std::fma(square, -5.70499059e-3f, 2.06390899e-2f);
+    p = std::fma(p, square, -5.37397154e-2f);
+    p = std::fma(p, square, 1.33314416e-1f);
+    p = std::fma(p, square, -3.33332807e-1f);
+    const float near = std::fma(p * square, x, x);
+    const float far = std::copysign(1 - 2 / (exp(2 * std::min(size, 10.0f)) + 1), x);
+    return size < 0.625f ? near : far;
+}
+inline float erf(float x) {
+    const float size = std::min(std::abs(x), 4.0f), square = x * x;
+    float p = std::fma(square, 7.85402663e-5f, -8.01024784e-4f);
+    p = std::fma(p, square, 5.18833473e-3f);
+    p = std::fma(p, square, -2.68538166e-2f);
+    p = std::fma(p, square, 1.12835854e-1f);
+    p = std::fma(p, square, -3.76126260e-1f);
+    const float near = std::fma(std::fma(p, square, 0.128379107f), x, x);
+    const float t = 1 / std::fma(0.5f, size, 1.0f);
+    float q = std::fma(t, 5.43472581e-2f, -9.58566815e-2f);
+    q = std::fma(q, t, -1.01473950e-1f);
+    q = std::fma(q, t, 2.03370407e-1f);
+    q = std::fma(q, t, 1.13470897e-1f);
+    q = std::fma(q, t, 2.64724493e-1f);
+    q = std::fma(q, t, 2.79387325e-1f);
+    q = std::fma(q, t, 2.82266289e-1f) * t;
+    const float far = std::copysign(1 - q * exp(-size * size), x);
+    return size < 1 ? near : far;
+}
+inline double exp(double x) { return std::exp(x); }
+inline double log(double x) { return std::log(x); }
+inline double tanh(double x) { return std::tanh(x); }
+inline double erf(double x) { return std::erf(x); }
+}
+""",
+    ),
+    Helper(
+        r"\breduction\(largest:",
+        """\
+#pragma omp declare reduction(largest : float, double : \\
+    omp_out = max_propagate_nan(omp_out, omp_in)) initializer(omp_priv = omp_orig)
+""",
+    ),
+    Helper(
+        r"\breduction\(smallest:",
+        """\
+#pragma omp declare reduction(smallest : float, double : \\
+    omp_out = min_propagate_nan(omp_out, omp_in)) initializer(omp_priv = omp_orig)
 """,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kernel_smith.proposers.seed.cpp_helpers import helpers_for
+from kernel_smith.proposers.seed.cpp_vectors import with_vectors
 
 _INCLUDE = re.compile(r"^\s*#include.*\n", re.MULTILINE)
 _DIVISION_GUARD = re.compile(r"^.*inductor_cpu_(?:integer_div_error|throw_if).*\n", re.MULTILINE)
@@ -21,7 +22,7 @@ def read_cpp_kernel(name: str, text: str) -> str:
     text = re.sub(r'extern "C"\s+void\s+kernel\(', f'extern "C" void {name}(', text)
     text = re.sub(r"(extern \"C\" void \w+\([^)]*\))", _one_parameter_list, text)
     text = _SHARED_HELPER.sub(r"\1", text)
-    return _without_index_casts(_NUMBER.sub(r"\1", text)).strip()
+    return with_vectors(_without_index_casts(_NUMBER.sub(r"\1", text)).strip() + "\n").strip()
 
 
 def cpp_source(kernels: list[str]) -> str:

@@ -32,6 +32,7 @@ _SETTINGS = {
     "triton.mix_order_reduction": False,
     "triton.use_block_ptr": False,
     "cpp.simdlen": 1,
+    "cpp.use_two_step_variance_threshold": 1 << 40,
     "cpp.vec_isa_ok": False,  # else it compiles programs to learn which vectors this machine has
     "cpp.dynamic_threads": True,
     "cpp.weight_prepack": False,

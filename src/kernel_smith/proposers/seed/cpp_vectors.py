@@ -1,0 +1,173 @@
+"""Loops of Inductor's scalar C++ as vector code: the processor's compiler makes it, once it may.
+
+Four things keep it from doing so. A sum must not be added up in another order, unless somebody says
+that it may. A call of `std::exp` stops everything. What is chosen between two values counts as a
+branch, unless the loop is to be made into vectors in any case. And where the elements of an inner
+loop lie far apart, it is the loop around it whose iterations are neighbours in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LOOP = re.compile(r"^( *)for\(int64_t (\w+)=0; \2<(\d+); \2\+=1\)\n", re.MULTILINE)
+_BLOCK = 1024  # iterations of a loop that threads share
+_NAME = r"[A-Za-z_]\w*"
+_ACCUMULATED = (
+    (re.compile(rf"^\s*({_NAME}) = \1 \+ \w+;$", re.MULTILINE), "+"),
+    (re.compile(rf"^\s*({_NAME}) = \1 \* \w+;$", re.MULTILINE), "*"),
+    (re.compile(rf"^\s*({_NAME}) = max_propagate_nan\(\1, \w+\);$", re.MULTILINE), "largest"),
+    (re.compile(rf"^\s*({_NAME}) = min_propagate_nan\(\1, \w+\);$", re.MULTILINE), "smallest"),
+)
+# Whatever else carries something from one element to the next, or writes where others may.
+_OBSTACLES = re.compile(r"\b\w+_combine\(|\batomic_add|&|\bbreak\b|\bcontinue\b|\bif\b")
+_STORE = re.compile(rf"\b({_NAME})\[([^\]]*)\] = ")
+_LOAD = re.compile(rf"^ *auto \w+ = ({_NAME})\[([^\]]*)\];\n", re.MULTILINE)
+_ALIAS = re.compile(rf"^ *auto ({_NAME}) = ({_NAME});$", re.MULTILINE)
+_SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
+_CALLS = re.compile(r"\bstd::(exp|log|tanh|erf)\(")
+_NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # another pragma says as much
+_PARALLEL_LOOP = re.compile(r"#pragma omp for\n\Z")
+
+_CASCADE = re.compile(r"^\s*CascadeSumHelper<float, \d+> \w+\([^\n]*\);\n", re.MULTILINE)
+_CASCADE_STEP = re.compile(rf"\b({_NAME}) = cascade_sum_combine\((\w+), &\w+\);")
+_CASCADE_END = re.compile(r"^\s*\w+ = cascade_sum_final\(&\w+\);\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`text[begin:end]` is the loop, without the pragma before it."""
+
+    begin: int
+    end: int
+    variable: str
+    count: str
+    indent: str
+    body: str
+
+
+def with_vectors(kernel: str) -> str:
+    """The same kernel, with loops that a compiler may turn into vector code."""
+    return _CALLS.sub(r"branchless::\1(", _mark_loops(_plain_sums(kernel)))
+
+
+def _plain_sums(kernel: str) -> str:
+    """Long sums in double precision, whose rounding errors need no chunks to stay small."""
+    for total in dict.fromkeys(name for name, _ in _CASCADE_STEP.findall(kernel)):
+        kernel = re.sub(rf"\bfloat {total} = 0;", f"double {total} = 0;", kernel)
+    kernel = _CASCADE_STEP.sub(r"\1 = \1 + \2;", _CASCADE.sub("", kernel))
+    return _CASCADE_END.sub("", kernel)
+
+
+def _mark_loops(kernel: str) -> str:
+    loops = [_loop_at(kernel, found) for found in _LOOP.finditer(kernel)]
+    inner = [loop for loop in loops if not _LOOP.search(loop.body)]
+    for loop in reversed(inner):
+        around = [o for o in loops if o.begin < loop.begin and loop.end <= o.end]
+        kernel = _marked(kernel, loop, around[-1] if around else None)
+    return kernel
+
+
+def _loop_at(kernel: str, found: re.Match[str]) -> _Loop:
+    """Its body stands in braces of the same indent."""
+    indent, variable, count = found.groups()
+    closing = f"\n{indent}}}\n"
+    end = kernel.find(closing, found.end())
+    end = len(kernel) if end < 0 else end + len(closing)
+    return _Loop(found.start(), end, variable, count, indent, kernel[found.end() : end])
+
+
+def _marked(kernel: str, loop: _Loop, around: _Loop | None) -> str:
+    """With a pragma for the loop, or for the one around it, where that is what is wanted."""
+    sums = _accumulated(loop.body)
+    if sums is None or _conflicts(loop.body, loop.variable):
+        return kernel
+    before = kernel[: loop.begin]
+    if not sums:  # of such loops the compiler says itself whether elements depend on each other
+        independent = _NO_CONFLICT.search(before) and _neighbours(loop.body, loop.variable)
+        return _alone(kernel, loop, "simd") if independent else kernel
+    if _neighbours(loop.body, loop.variable):
+        clauses = "".join(f" reduction({how}:{', '.join(names)})" for how, names in sums.items())
+        shared = _PARALLEL_LOOP.search(before)
+        return (_in_blocks if shared else _alone)(kernel, loop, f"simd{clauses}")
+    if around is None or not _neighbours(around.body, around.variable):
+        return kernel
+    alone = len(_LOOP.findall(around.body)) == 1 and "#pragma" not in around.body
+    return _insert(kernel, around, "simd") if alone else kernel
+
+
+def _accumulated(body: str) -> dict[str, list[str]] | None:
+    """What is added up, by how; None where something else stands in the way."""
+    sums: dict[str, list[str]] = {}
+    for pattern, how in _ACCUMULATED:
+        for name in dict.fromkeys(pattern.findall(body)):
+            sums.setdefault(how, []).append(name)
+        body = pattern.sub("", body)
+    return None if _OBSTACLES.search(body) else sums
+
+
+def _conflicts(body: str, variable: str) -> bool:
+    """May two iterations write to the same place? Not to places that the loop itself counts."""
+    places = [place for _, place in _STORE.findall(body)]
+    return any("tmp" in place or not re.search(rf"\b{variable}\b", place) for place in places)
+
+
+def _neighbours(body: str, variable: str) -> bool:
+    """Does each iteration work on the element after that of the one before?"""
+    places = [p for p in _SUBSCRIPT.findall(body) if re.search(rf"\b{variable}\b", p)]
+    terms = [rf"(?:^|\+ ?){variable}(?:$| ?\+)", rf"\b{variable}\b"]
+    return bool(places) and all(
+        re.search(terms[0], place) and len(re.findall(terms[1], place)) == 1 for place in places
+    )
+
+
+def _alone(kernel: str, loop: _Loop, what: str) -> str:
+    """What is the same for all iterations is read before them. Left inside, it makes g++ think of
+    the first one as different from the others."""
+    stored = {name for name, _ in _STORE.findall(loop.body)}
+    stored |= {alias for alias, name in _ALIAS.findall(kernel) if name in stored}
+    stored |= {name for alias, name in _ALIAS.findall(kernel) if alias in stored}
+    same = [
+        found[0]
+        for found in _LOAD.finditer(loop.body)
+        if found[1] not in stored and not re.search(rf"\b{loop.variable}\b|tmp", found[2])
+    ]
+    if not same:
+        return _insert(kernel, loop, what)
+    text = kernel[loop.begin : loop.end]
+    for line in same:
+        text = text.replace(line, "", 1)
+    indent = loop.indent
+    before = "".join(f"{indent}{line.strip()}\n" for line in same)
+    return (
+        f"{_NO_CONFLICT.sub('', kernel[: loop.begin])}{indent}{{\n{before}"
+        f"{indent}#pragma omp {what}\n{text}{indent}}}\n{kernel[loop.end :]}"
+    )
+
+
+def _insert(kernel: str, loop: _Loop, what: str) -> str:
+    """A loop that is shared out among threads already has a pragma, which takes one word more."""
+    before, after = _NO_CONFLICT.sub("", kernel[: loop.begin]), kernel[loop.begin :]
+    shared = _PARALLEL_LOOP.search(before)
+    if shared:
+        return before[: shared.start()] + f"#pragma omp for {what}\n" + after
+    return f"{before}{loop.indent}#pragma omp {what}\n{after}"
+
+
+def _in_blocks(kernel: str, loop: _Loop, what: str) -> str:
+    """Threads share out blocks, and each adds up its own: into a variable that the others do not
+    see, so that it cannot be the sum of a shared loop."""
+    name, count, indent = loop.variable, loop.count, loop.indent
+    body = "".join(f"    {line}\n" for line in loop.body.splitlines())
+    end = f"std::min<int64_t>({name}_block + {_BLOCK}, {count})"
+    blocks = (
+        f"{indent}for(int64_t {name}_block=0; {name}_block<{count}; {name}_block+={_BLOCK})\n"
+        f"{indent}{{\n"
+        f"{indent}    const int64_t {name}_end = {end};\n"
+        f"{indent}    #pragma omp {what}\n"
+        f"{indent}    for(int64_t {name}={name}_block; {name}<{name}_end; {name}+=1)\n"
+        f"{body}"
+        f"{indent}}}\n"
+    )
+    return kernel[: loop.begin] + blocks + kernel[loop.end :]

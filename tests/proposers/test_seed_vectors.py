@@ -1,0 +1,254 @@
+"""Loops of C++ seeds as vector code: which are marked, what they compute, and how exactly."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from kernel_smith.inline import Library, cpp
+from kernel_smith.proposers.seed.cpp_text import cpp_source
+from kernel_smith.proposers.seed.cpp_vectors import with_vectors
+
+ROWS, COLUMNS = 37, 1001
+
+ROW_SUM = """extern "C" void row_sum(const float* in_ptr0, float* out_ptr0)
+{
+    for(int64_t x0=0; x0<37; x0+=1)
+    {
+        {
+            float tmp_acc0 = 0;
+            for(int64_t x1=0; x1<1001; x1+=1)
+            {
+                auto tmp0 = in_ptr0[x1 + 1001L*x0];
+                auto tmp1 = std::exp(tmp0);
+                tmp_acc0 = tmp_acc0 + tmp1;
+            }
+            out_ptr0[x0] = tmp_acc0;
+        }
+    }
+}
+"""
+COLUMN_SUM = """extern "C" void column_sum(const float* in_ptr0, float* out_ptr0)
+{
+    #pragma omp parallel
+    {
+        #pragma omp for
+        for(int64_t x0=0; x0<1001; x0+=1)
+        {
+            {
+                float tmp_acc0 = 0;
+                for(int64_t x1=0; x1<37; x1+=1)
+                {
+                    auto tmp0 = in_ptr0[x0 + 1001L*x1];
+                    tmp_acc0 = tmp_acc0 + tmp0;
+                }
+                out_ptr0[x0] = tmp_acc0;
+            }
+        }
+    }
+}
+"""
+EXTREMES = """extern "C" void extremes(const float* in_ptr0, float* out_ptr0, float* out_ptr1)
+{
+    for(int64_t x0=0; x0<37; x0+=1)
+    {
+        float tmp_acc0 = -std::numeric_limits<float>::infinity();
+        float tmp_acc1 = std::numeric_limits<float>::infinity();
+        for(int64_t x1=0; x1<1001; x1+=1)
+        {
+            auto tmp0 = in_ptr0[x1 + 1001L*x0];
+            tmp_acc0 = max_propagate_nan(tmp_acc0, tmp0);
+            tmp_acc1 = min_propagate_nan(tmp_acc1, tmp0);
+        }
+        out_ptr0[x0] = tmp_acc0;
+        out_ptr1[x0] = tmp_acc1;
+    }
+}
+"""
+LONG_SUM = """extern "C" void long_sum(const float* in_ptr0, float* out_ptr0)
+{
+    float tmp_acc0 = 0;
+    CascadeSumHelper<float, 4096> scalar_helper0(static_cast<int64_t>(37037L));
+    for(int64_t x0=0; x0<37037; x0+=1)
+    {
+        auto tmp0 = in_ptr0[x0];
+        tmp_acc0 = cascade_sum_combine(tmp0, &scalar_helper0);
+    }
+    tmp_acc0 = cascade_sum_final(&scalar_helper0);
+    out_ptr0[0L] = tmp_acc0;
+}
+"""
+SHARED_SUM = """extern "C" void shared_sum(const float* in_ptr0, float* out_ptr0)
+{
+    float tmp_acc0 = 0;
+    #pragma omp parallel
+    {
+        float tmp_acc0_local = 0;
+        #pragma omp for
+        for(int64_t x0=0; x0<37037; x0+=1)
+        {
+            auto tmp0 = in_ptr0[x0];
+            tmp_acc0_local = tmp_acc0_local + tmp0;
+        }
+        #pragma omp atomic
+        tmp_acc0 += tmp_acc0_local;
+    }
+    out_ptr0[0L] = tmp_acc0;
+}
+"""
+FUNCTIONS = {"exp": (-103.0, 88.7), "log": (1e-38, 1e4), "tanh": (-12.0, 12.0), "erf": (-5.0, 5.0)}
+ODD = [math.inf, -math.inf, math.nan, 0.0, 1e-42, -1e-42, 1e-6, 200.0, -200.0]
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Library:
+    loops = "".join(
+        f'extern "C" void do_{name}(const float* x, float* y, int64_t n)\n{{\n'
+        f"    for (int64_t i = 0; i < n; ++i) y[i] = branchless::{name}(x[i]);\n}}\n"
+        for name in FUNCTIONS
+    )
+    texts = [with_vectors(text) for text in (ROW_SUM, COLUMN_SUM, EXTREMES, LONG_SUM, SHARED_SUM)]
+    return cpp(cpp_source([*texts, loops]))
+
+
+def test_a_sum_may_be_added_up_in_another_order() -> None:
+    marked = with_vectors(ROW_SUM)
+    assert (
+        "            #pragma omp simd reduction(+:tmp_acc0)\n            for(int64_t x1" in marked
+    )
+    assert "branchless::exp(tmp0)" in marked
+
+
+def test_where_neighbours_are_iterations_of_the_outer_loop_that_one_is_marked() -> None:
+    marked = with_vectors(COLUMN_SUM)
+    assert "#pragma omp for simd\n        for(int64_t x0" in marked
+    assert "reduction" not in marked
+
+
+def test_the_pragma_that_a_loop_has_gives_way() -> None:
+    alone = COLUMN_SUM.replace("#pragma omp for", "#pragma GCC ivdep")
+    assert "ivdep" not in with_vectors(alone)
+    assert "#pragma omp simd\n        for(int64_t x0" in with_vectors(alone)
+
+
+def test_a_loop_without_sums_is_marked_where_the_compiler_found_no_conflict() -> None:
+    loop = """    for(int64_t x0=0; x0<1001; x0+=1)
+    {
+        auto tmp0 = in_ptr0[x0];
+        out_ptr0[x0] = tmp0;
+    }
+"""
+    assert with_vectors(loop) == loop
+    marked = with_vectors(f"    #pragma GCC ivdep\n{loop}")
+    assert marked == f"    #pragma omp simd\n{loop}"
+
+
+@pytest.mark.parametrize(
+    ("alias", "moved"), [("", True), ("    auto out_ptr0 = in_ptr1;\n", False)]
+)
+def test_what_is_the_same_for_all_iterations_is_read_before_them(alias: str, moved: bool) -> None:
+    loop = """    #pragma GCC ivdep
+    for(int64_t x1=0; x1<1001; x1+=1)
+    {
+        auto tmp0 = in_ptr0[x1 + 1001L*x0];
+        auto tmp1 = in_ptr1[x0];
+        out_ptr0[x1 + 1001L*x0] = tmp0 + tmp1;
+    }
+"""
+    marked = with_vectors(alias + loop)
+    assert (marked.index("in_ptr1[x0]") < marked.index("for(")) == moved
+    assert marked.count("in_ptr1[x0]") == 1 and "#pragma omp simd\n" in marked
+
+
+def test_a_loop_around_threads_is_left_alone() -> None:
+    around = SHARED_SUM.replace("    float tmp_acc0 = 0;\n", "").splitlines()
+    inside = "\n".join(f"        {line}" for line in around[2:-2])
+    text = "\n".join(
+        ["{", "    for(int64_t x1=0; x1<12; x1+=1)", "    {", "        float tmp_acc0 = 0;"]
+    )
+    found = with_vectors(f"{text}\n{inside}\n    }}\n}}\n".replace("[x0]", "[x1 + 12L*x0]"))
+    assert "simd" not in found
+
+
+def test_a_long_sum_needs_no_chunks_in_double_precision() -> None:
+    marked = with_vectors(LONG_SUM)
+    assert "double tmp_acc0 = 0;" in marked and "ascade" not in marked
+    assert "#pragma omp simd reduction(+:tmp_acc0)" in marked
+
+
+def test_threads_share_out_blocks_of_a_sum() -> None:
+    marked = with_vectors(SHARED_SUM)
+    assert (
+        "#pragma omp for\n        for(int64_t x0_block=0; x0_block<37037; x0_block+=1024)" in marked
+    )
+    assert (
+        "#pragma omp simd reduction(+:tmp_acc0_local)\n            for(int64_t x0=x0_block"
+        in marked
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("tmp_acc0 = tmp_acc0 + tmp1;", "tmp_acc0 = welford_combine(tmp_acc0, tmp1);"),
+        ("auto tmp1 = std::exp(tmp0);", "atomic_add(&out_ptr1[tmp0], tmp0); auto tmp1 = tmp0;"),
+        ("auto tmp1 = std::exp(tmp0);", "out_ptr1[tmp0] = tmp0; auto tmp1 = tmp0;"),
+        ("auto tmp1 = std::exp(tmp0);", "out_ptr1[x0] = tmp0; auto tmp1 = tmp0;"),
+        ("auto tmp1 = std::exp(tmp0);", "auto tmp1 = [&] { return tmp0; }();"),
+    ],
+)
+def test_a_loop_whose_iterations_may_meet_is_left_alone(line: str, instead: str) -> None:
+    assert "pragma" not in with_vectors(ROW_SUM.replace(line, instead))
+
+
+def test_a_loop_over_distant_elements_is_left_alone() -> None:
+    apart = ROW_SUM.replace("x1 + 1001L*x0", "3L*x1 + 3003L*x0")
+    assert "pragma" not in with_vectors(apart)
+
+
+def test_reductions_are_right(kernels: Library) -> None:
+    x = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(1))
+    rows, columns, total = torch.empty(ROWS), torch.empty(COLUMNS), torch.empty(1)
+    kernels.row_sum(x, rows)
+    kernels.column_sum(x, columns)
+    kernels.long_sum(x, total)
+    torch.testing.assert_close(rows, x.exp().sum(1))
+    torch.testing.assert_close(columns, x.sum(0))
+    assert total.item() == pytest.approx(x.double().sum().item(), rel=1e-6)
+    kernels.shared_sum(x, total)
+    assert total.item() == pytest.approx(x.double().sum().item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("at", [0, 500, COLUMNS - 1])
+def test_extremes_are_right_and_a_nan_wins(kernels: Library, at: int) -> None:
+    x = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(2))
+    x[5, at] = math.nan
+    largest, smallest = torch.empty(ROWS), torch.empty(ROWS)
+    kernels.extremes(x, largest, smallest)
+    torch.testing.assert_close(largest, x.amax(1), equal_nan=True, rtol=0, atol=0)
+    torch.testing.assert_close(smallest, x.amin(1), equal_nan=True, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_functions_err_by_two_units_in_the_last_place_at_most(kernels: Library, name: str) -> None:
+    low, high = FUNCTIONS[name]
+    draw = torch.Generator().manual_seed(3)
+    spread = torch.empty(200_000).uniform_(low, high, generator=draw)
+    x = torch.cat([spread, torch.randn(200_000, generator=draw).abs() if low > 0 else spread / 50])
+    y = torch.empty_like(x)
+    getattr(kernels, f"do_{name}")(x, y, len(x))
+    exact = getattr(torch, name)(x.double())
+    rounded = exact.float().abs()
+    unit = torch.nextafter(rounded, torch.tensor(math.inf)).double() - rounded.double()
+    ordinary = rounded > 1.2e-38
+    assert ((y.double() - exact).abs() / unit)[ordinary].max() < 2
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_functions_of_odd_numbers_are_the_librarys(kernels: Library, name: str) -> None:
+    x = torch.tensor(ODD)
+    y = torch.empty_like(x)
+    getattr(kernels, f"do_{name}")(x, y, len(x))
+    torch.testing.assert_close(y, getattr(torch, name)(x), equal_nan=True, rtol=1e-6, atol=1e-44)
