@@ -42,7 +42,7 @@ UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers serv
   input_pool.py twins.py kinds_of_results.py varying.py variation.py modified_code.py waiting.py \
   timed_verifier.py) \
   $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
-  archive nsight mctracer records screen store)
+  archive programs nsight mctracer records screen store)
 
 # What a change is judged by must not depend on luck: a plain `pytest` draws other examples each time.
 SAME_EXAMPLES := --hypothesis-seed=0

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_smith.archive import FEATURES, PAPER_FEATURES, techniques
+from kernel_smith.archive import FEATURES, PAPER_FEATURES
 from kernel_smith.archive.features import features_named
 from kernel_smith.errors import BadInput
+from kernel_smith.programs import techniques
 from kernel_smith.records import Candidate, DeviceKernel, Elite, KernelShare, Roofline
 
 MakeElite = Callable[..., Elite]

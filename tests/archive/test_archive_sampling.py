@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_smith.archive import Archive, ArchiveConfig
-from kernel_smith.archive.likeness import alike
+from kernel_smith.programs.likeness import alike
 from kernel_smith.records import Candidate, Elite
 
 MakeElite = Callable[..., Elite]

@@ -2,9 +2,7 @@
 
 from kernel_smith.archive.archive import Archive, ArchiveConfig, Migration
 from kernel_smith.archive.features import FEATURES, PAPER_FEATURES, CellKey, Feature
-from kernel_smith.archive.normalise import fingerprint
 from kernel_smith.archive.outcome import Added, Outcome
-from kernel_smith.archive.techniques import techniques
 
 __all__ = [
     "FEATURES",
@@ -16,6 +14,4 @@ __all__ = [
     "Feature",
     "Migration",
     "Outcome",
-    "fingerprint",
-    "techniques",
 ]

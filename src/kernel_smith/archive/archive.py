@@ -16,10 +16,10 @@ from random import Random
 from kernel_smith.archive.cells import Member
 from kernel_smith.archive.features import CellKey, features_named
 from kernel_smith.archive.island import Island
-from kernel_smith.archive.normalise import fingerprint
 from kernel_smith.archive.outcome import Added, Outcome
 from kernel_smith.archive.sampling import exploited, explored, pick_exemplars
 from kernel_smith.errors import BadInput
+from kernel_smith.programs.normalise import fingerprint
 from kernel_smith.records import Elite, Evaluation, Interval, RunConfig, Stage, score
 
 _UNTIMED = Interval(value=1.0, low=1.0, high=1.0)  # the same for all

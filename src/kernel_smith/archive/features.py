@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kernel_smith.archive.normalise import program
-from kernel_smith.archive.techniques import PLAIN, TECHNIQUES, techniques
 from kernel_smith.errors import BadInput
 from kernel_smith.inline.signature import prototypes
+from kernel_smith.programs.normalise import program
+from kernel_smith.programs.techniques import PLAIN, TECHNIQUES, techniques
 from kernel_smith.records import Elite, score
 
 CellKey = tuple[str, ...]

@@ -8,7 +8,7 @@ from random import Random
 
 from kernel_smith.archive.cells import Member
 from kernel_smith.archive.features import CellKey
-from kernel_smith.archive.likeness import alike
+from kernel_smith.programs.likeness import alike
 from kernel_smith.records import Candidate
 
 Cells = Mapping[CellKey, tuple[Member, ...]]

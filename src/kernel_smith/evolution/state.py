@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kernel_smith.archive import Added, Archive, ArchiveConfig, fingerprint
+from kernel_smith.archive import Added, Archive, ArchiveConfig
 from kernel_smith.evolution.bandit import Bandit
 from kernel_smith.evolution.lessons import Lessons
+from kernel_smith.programs import fingerprint
 from kernel_smith.records import (
     Candidate,
     Elite,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
-from kernel_smith.archive.c_text import c_tokens, joined, looks_like_c
-from kernel_smith.archive.local_names import local_names
+from kernel_smith.programs.c_text import c_tokens, joined, looks_like_c
+from kernel_smith.programs.local_names import local_names
 from kernel_smith.records import Candidate, content_hash
 
 _REMEMBERED = 256

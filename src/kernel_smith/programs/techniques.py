@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 
-from kernel_smith.archive.normalise import Program, program
+from kernel_smith.programs.normalise import Program, program
 from kernel_smith.records import Candidate
 
 Detector = Callable[[Program], bool]

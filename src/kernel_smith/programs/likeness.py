@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-from kernel_smith.archive.normalise import program
+from kernel_smith.programs.normalise import program
 from kernel_smith.records import Candidate
 
 _REMEMBERED = 512

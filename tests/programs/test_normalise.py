@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_smith.archive import fingerprint
-from kernel_smith.archive.c_text import c_tokens
-from kernel_smith.archive.normalise import program
+from kernel_smith.programs import fingerprint
+from kernel_smith.programs.c_text import c_tokens
+from kernel_smith.programs.normalise import program
 from kernel_smith.records import Candidate
 
 _TESTS = Path(__file__).parents[1]
