@@ -41,8 +41,8 @@ UNTIMED := $(addprefix tests/,honest backends faults compile_only proposers serv
   outcome.py parameters.py pieces.py process_pool.py reference.py buffers.py second_look.py statistics.py \
   input_pool.py twins.py kinds_of_results.py varying.py variation.py modified_code.py waiting.py \
   timed_verifier.py) \
-  $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox evolution suite \
-  archive programs nsight mctracer records screen store)
+  $(addprefix tests/,trajectories tasks gpu gpu_suite inline interpreter sandbox runs search suite \
+  programs nsight mctracer records screen store)
 
 # What a change is judged by must not depend on luck: a plain `pytest` draws other examples each time.
 SAME_EXAMPLES := --hypothesis-seed=0

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from loop_overhead import Nudger, program, speed_of
 
-from kernel_smith.evolution.run import Run, fold
 from kernel_smith.records import Budget, Proposal, RunConfig, StepEvaluated, StepProposed, Task
+from kernel_smith.runs.run import Run, fold
 from kernel_smith.store import Store
 from kernel_smith.testing.trivial import TrivialEngine
 

@@ -34,7 +34,6 @@ from typing import Any
 
 from common import describe_machine
 
-from kernel_smith.evolution.run import Run
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.proposers.model import ModelProposer, make_settings
 from kernel_smith.records import (
@@ -49,6 +48,7 @@ from kernel_smith.records import (
     Task,
     Usage,
 )
+from kernel_smith.runs.run import Run
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine

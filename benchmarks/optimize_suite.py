@@ -36,11 +36,11 @@ from common import describe_machine
 
 from kernel_smith.errors import UserError
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import Budget, Candidate, Evaluation, Options, Sampling, Task
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run
+from kernel_smith.runs.state import RunState
+from kernel_smith.runs.workers import begin_with, first_programs, proposers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 

@@ -50,8 +50,6 @@ from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configu
 
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.evolution.crew import proposers_of
-from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers.base import Proposer
 from kernel_smith.records import (
     Budget,
@@ -59,6 +57,8 @@ from kernel_smith.records import (
     Sampling,
     Task,
 )
+from kernel_smith.runs.state import RunState
+from kernel_smith.runs.workers import proposers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 

@@ -10,11 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.evolution.crew import begin_with, first_programs
-from kernel_smith.evolution.loop import Loop
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
-from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers.base import NothingToPropose, Proposer
 from kernel_smith.records import (
     Budget,
@@ -29,6 +24,11 @@ from kernel_smith.records import (
     StepProposed,
     Task,
 )
+from kernel_smith.runs.loop import Loop
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run
+from kernel_smith.runs.state import RunState
+from kernel_smith.runs.workers import begin_with, first_programs
 from kernel_smith.store import Store
 
 BACKEND = "cpp"

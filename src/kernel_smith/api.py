@@ -9,11 +9,11 @@ from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import open_engine
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
 from kernel_smith.proposers.model import read_settings
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run
+from kernel_smith.runs.workers import begin_with, first_programs, proposers_of
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task, with_precision
 

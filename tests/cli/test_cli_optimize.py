@@ -17,10 +17,10 @@ from pydantic import TypeAdapter
 
 from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
 from kernel_smith.evaluation import engines
-from kernel_smith.evolution.run import fold
-from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers import seed
 from kernel_smith.records import Event, RunEnded, RunResumed, RunStarted, StepEvaluated
+from kernel_smith.runs.run import fold
+from kernel_smith.runs.state import RunState
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine

@@ -18,9 +18,6 @@ from rich.console import Console
 
 from kernel_smith.cli.evolution_view import _Panel, curve
 from kernel_smith.evaluation.engines.made_up import made_up
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run, fold
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
     Candidate,
     Conversation,
@@ -39,6 +36,9 @@ from kernel_smith.records import (
     Task,
     Usage,
 )
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run, fold
+from kernel_smith.runs.state import RunState
 from kernel_smith.store import Store
 from kernel_smith.tasks import find_task
 from kernel_smith.testing.trivial import TrivialEngine

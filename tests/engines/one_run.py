@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernel_smith.evaluation.engines.base import Engine
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
 from kernel_smith.records import Budget, Candidate, Options, Stage, Task
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run
+from kernel_smith.runs.workers import begin_with, first_programs, proposers_of
 from kernel_smith.store import Store
 
 EVALUATIONS = 4

@@ -14,8 +14,6 @@ from rich.text import Text
 
 from kernel_smith.cli.output import errors
 from kernel_smith.cli.runs_text import sparkline
-from kernel_smith.evolution.loop import Audience
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
     ConfirmationBegun,
     Elite,
@@ -28,6 +26,8 @@ from kernel_smith.records import (
     StepEvaluated,
 )
 from kernel_smith.records.prose import describe_shown, describe_speedup, headline
+from kernel_smith.runs.loop import Audience
+from kernel_smith.runs.state import RunState
 
 _LATEST = 8
 _FUNNEL = ("proposed", "compiled", "correct", "honest", "faster")

@@ -23,8 +23,8 @@ from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Budget, RunConfig, Task
 
 if TYPE_CHECKING:
-    from kernel_smith.evolution.loop import Loop
-    from kernel_smith.evolution.run import Run
+    from kernel_smith.runs.loop import Loop
+    from kernel_smith.runs.run import Run
 
 
 def optimize(
@@ -86,9 +86,9 @@ def optimize(
     first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
-    from kernel_smith.evolution.crew import begin_with
-    from kernel_smith.evolution.presets import find_preset
-    from kernel_smith.evolution.run import Run
+    from kernel_smith.runs.presets import find_preset
+    from kernel_smith.runs.run import Run
+    from kernel_smith.runs.workers import begin_with
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
 
@@ -134,7 +134,7 @@ def resume(
 
     Exits like `optimize`. The run keeps its own copy of the task.
     """
-    from kernel_smith.evolution.run import Run
+    from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
     limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
@@ -185,7 +185,7 @@ def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> N
     done again when the run is resumed."""
     from kernel_smith.cli.evolution_view import audience
     from kernel_smith.evaluation.engines import open_engine
-    from kernel_smith.evolution.crew import first_programs, proposers_of
+    from kernel_smith.runs.workers import first_programs, proposers_of
 
     config = run.state.config
     with (

@@ -28,8 +28,8 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the request as JSON.")] = False,
 ) -> None:
     """What a run would ask of a model: a parent, its evidence, and what failed before."""
-    from kernel_smith.evolution.requests import request_for
-    from kernel_smith.evolution.run import fold
+    from kernel_smith.runs.requests import request_for
+    from kernel_smith.runs.run import fold
     from kernel_smith.store import Store, default_path
 
     with Store.open(store or default_path()) as book:
@@ -91,8 +91,8 @@ def tell(
     faster.
     """
     from kernel_smith.evaluation.engines import open_engine
-    from kernel_smith.evolution.run import Run
     from kernel_smith.records.prose import render
+    from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
     with (

@@ -14,7 +14,6 @@ from typing import Literal
 from pydantic import Field
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evolution.hardware import describe_hardware
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.edits import has_edits
 from kernel_smith.proposers.model.parse import Program, parse_answer
@@ -29,6 +28,7 @@ from kernel_smith.records import (
     Request,
     TrainingStep,
 )
+from kernel_smith.runs.hardware import describe_hardware
 from kernel_smith.trajectories.diffs import edits_between, render_edits
 
 Mode = Literal["edits", "full"]

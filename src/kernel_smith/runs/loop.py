@@ -1,0 +1,385 @@
+"""The loop: proposals and evaluations side by side, and every outcome written down at once.
+
+Proposers work in threads, or wait without one where the answer comes from elsewhere; evaluations
+run in the engine's lanes. Both are bounded separately. A parent is chosen when its proposer begins,
+from all that is known then. Proposers are not asked while as many programs are asked for, waiting
+or being evaluated as there are slots and lanes: so parents get as stale as a proposer is slow, and
+no more.
+
+Everything that happens becomes an event first: appended to the store, then folded into the state.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kernel_smith.errors import InternalError, UserError
+from kernel_smith.evaluation.engines.base import Evaluator
+from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer, Starter
+from kernel_smith.records import (
+    ConfirmationBegun,
+    Conversation,
+    Elite,
+    Evaluation,
+    Event,
+    Migrated,
+    Proposal,
+    Remeasured,
+    RunEnded,
+    Stage,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+)
+from kernel_smith.runs.budget import reason_to_stop, without_luck
+from kernel_smith.runs.confirm import answer, next_to_confirm
+from kernel_smith.runs.remeasure import measure_again
+from kernel_smith.runs.requests import beginning_of, request_for
+from kernel_smith.runs.state import RunState, Step
+
+_WAIT_SECONDS = 0.2
+_KNOWN = "the program is known"
+_ATTEMPTS = 2  # to measure the best at full length
+_FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
+
+
+Opener = tuple[str, Callable[[], Proposal]]
+"""Who makes a first program, and how."""
+Append = Callable[[Event], None]
+Audience = Callable[[Event, RunState], None]
+
+
+@dataclass
+class _Asked:
+    """A proposer at work."""
+
+    proposer: str
+    parent: Elite | None
+    island: int
+
+
+@dataclass
+class _Submitted:
+    """A candidate in the engine."""
+
+    step: Step
+    begin: float
+    again: bool = False
+
+
+class Loop:
+    def __init__(
+        self,
+        state: RunState,
+        proposers: dict[str, Proposer],
+        engine: Evaluator,
+        append: Append,
+        audience: Audience,
+    ) -> None:
+        self.state = state
+        self._proposers = proposers
+        # Asked once: to compare with a protocol takes longer than the rest of a question.
+        self._starters = {name: p for name, p in proposers.items() if isinstance(p, Starter)}
+        self._beginners = {name: p for name, p in proposers.items() if isinstance(p, Beginner)}
+        self._engine = engine
+        self._append = append
+        self._audience = audience
+        self._rng = random.Random(f"{state.config.seed}:{state.last_step}")
+        self._asked: dict[Future[Proposal], _Asked] = {}
+        self._evaluating: dict[Future[Evaluation], _Submitted] = {}
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._ready: deque[tuple[Proposal, int]] = deque()
+        self._fruitless = 0
+        self._island = 0
+        self.stopping = False
+
+    def run(self, openers: Sequence[Opener], seconds_before: float = 0.0) -> str:
+        """Evolve until the budget, the ideas or somebody's patience end; why it ended.
+
+        `openers` make the first programs, which have no parents. The best is confirmed before the
+        run ends; if it had been stopped for what then turns out to be luck, the search goes on.
+        """
+        begin = time.monotonic() - seconds_before
+        threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
+        for number, (name, opener) in enumerate(openers):
+            island = number % self.state.config.islands
+            self._await(threads.submit(opener), _Asked(name, None, island))
+        problem: str | None = None
+        try:
+            why = self._search(threads, begin)
+            while not self.stopping:
+                problem = self._confirm(begin)
+                if problem is not None or self._why_stop(time.monotonic() - begin) is not None:
+                    break
+                why = self._search(threads, begin)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+        if self.stopping:  # one that was interrupted has not ended
+            return "interrupted"
+        best = answer(self.state)
+        why = without_luck(why, self.state, best)
+        self.emit(RunEnded(why=why, best=best, unconfirmed=problem or "", at=_now()))
+        return why
+
+    def _search(self, threads: ThreadPoolExecutor, begin: float) -> str:
+        """Propose and evaluate until there is a reason to stop."""
+        while True:
+            why = self._why_stop(time.monotonic() - begin)
+            if why is not None:
+                break
+            self._submit_ready()
+            if self.state.best is not None:
+                self._ask(threads)
+            elif not self._busy:
+                self._ask_for_first(threads)
+            self._collect()
+        self._drain()
+        return why
+
+    def _confirm(self, begin: float) -> str | None:
+        """Measure the best at full length; why that was not possible, if it was not."""
+        limit = self.state.config.budget.seconds
+        while not self.stopping:
+            in_time = limit is None or time.monotonic() - begin < limit
+            name = next_to_confirm(self.state, in_time=in_time)
+            if name is None:
+                return None
+            self.emit(ConfirmationBegun(candidate=name, at=_now()))
+            try:
+                shown = self._measure_at_length(name)
+            except (UserError, InternalError) as error:
+                return str(error)
+            if shown is not None:
+                self.emit(Remeasured(candidate=name, evaluation=shown, confirming=True, at=_now()))
+        return None
+
+    def _measure_at_length(self, name: str) -> Evaluation | None:
+        """None if somebody stops the run meanwhile.
+
+        What was too noisy is measured a second time, and so is what an engine only remembers.
+        """
+        chosen = self.state.evaluated[name]
+        options = self.state.config.confirmation
+        for _ in range(_ATTEMPTS):
+            future = self._engine.submit(self.state.task, chosen.candidate, options)
+            while not future.done() and not self.stopping:
+                wait([future], _WAIT_SECONDS)
+            if self.stopping:
+                return None
+            shown = future.result()
+            is_new = shown.created_at > chosen.evaluation.created_at
+            if is_new and not shown.stage.fleeting:
+                return shown
+        if not is_new:
+            raise InternalError("the engine answers with what it measured before")
+        return shown
+
+    def emit(self, event: Event) -> Step | None:
+        self._append(event)
+        step = self.state.apply(event)
+        self._audience(event, self.state)
+        return step
+
+    def _why_no_start(self) -> str:
+        evaluations = [step.evaluation for step in self.state.steps.values()]
+        if any(e is not None and e.ok and e.untimed for e in evaluations):
+            return (
+                "kernels for this backend can be checked here, but not timed: it takes their GPU "
+                "(--untimed collects correct ones)"
+            )
+        return "no program to start from was accepted"
+
+    def _why_stop(self, seconds: float) -> str | None:
+        if self.stopping:
+            return "interrupted"
+        if self.state.best is None and not self._busy and not self._beginners:
+            return self._why_no_start()
+        if not self.state.bandit.names and not self._busy:
+            return "nobody was asked for more than the first programs"
+        if self._fruitless >= _FRUITLESS and not self._busy:
+            return "no proposer has anything new to try"
+        return reason_to_stop(self.state, seconds)
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._evaluating or self._asked or self._ready)
+
+    def _ask_for_first(self, threads: ThreadPoolExecutor) -> None:
+        """Several at once: most first programs fail."""
+        for name, beginner in self._beginners.items():
+            for _ in range(self.state.config.proposals_in_flight):
+                beginning = beginning_of(self.state, self._rng)
+                future = threads.submit(beginner.begin, beginning)
+                self._await(future, _Asked(name, None, self._next_island()))
+
+    def _ask(self, threads: ThreadPoolExecutor) -> None:
+        """Keep proposers at work, but not ahead of the lanes."""
+        config = self.state.config
+        room = config.evaluations_in_flight + config.proposals_in_flight
+        while (
+            len(self._asked) < config.proposals_in_flight
+            and len(self._asked) + len(self._ready) + len(self._evaluating) < room
+            and self._fruitless < _FRUITLESS
+        ):
+            name = self.state.bandit.choose(self._available())
+            if name is None:
+                return
+            island = self._next_island()
+            parent = self.state.archive.sample_parent(island, self._rng)
+            request = request_for(self.state, parent, self._rng, island)
+            if name in self._starters:
+                future = self._starters[name].start(request)
+            else:
+                future = threads.submit(self._proposers[name].propose, request)
+            self._await(future, _Asked(name, parent, island))
+
+    def _await(self, future: Future[Proposal], asked: _Asked) -> None:
+        self._asked[future] = asked
+        future.add_done_callback(self._done.put)
+
+    def _available(self) -> dict[str, bool]:
+        """One proposer that takes its time must not keep all others waiting."""
+        names = self.state.bandit.names
+        most = self.state.config.proposals_in_flight - (len(names) > 1)
+        asked = Counter(asked.proposer for asked in self._asked.values())
+        return {name: asked[name] < max(most, 1) for name in names}
+
+    def _next_island(self) -> int:
+        self._island = (self._island + 1) % self.state.config.islands
+        return self._island
+
+    def _submit_ready(self) -> None:
+        while self._ready and len(self._evaluating) < self.state.config.evaluations_in_flight:
+            proposal, island = self._ready.popleft()
+            if self.state.is_known(proposal.candidate):
+                parent = proposal.parents[0] if proposal.parents else None
+                self._drop(proposal.proposer, parent, _KNOWN, proposal.conversation)
+                continue
+            step = self.emit(
+                StepProposed(
+                    step=self.state.last_step + 1, island=island, proposal=proposal, at=_now()
+                )
+            )
+            assert step is not None
+            self._submit(step)
+
+    def _submit(self, step: Step, *, again: bool = False) -> None:
+        """What was too noisy to say anything about is measured a second time."""
+        options = self.state.config.options
+        future = self._engine.submit(self.state.task, step.proposal.candidate, options)
+        self._evaluating[future] = _Submitted(step, time.monotonic(), again)
+        future.add_done_callback(self._done.put)
+
+    def resubmit(self, steps: list[Step]) -> None:
+        """Evaluate what an interrupted run had proposed and not finished."""
+        for step in steps:
+            self._submit(step)
+
+    def _collect(self) -> None:
+        """Take what is done; wait for something if nothing is."""
+        if not self._asked and not self._evaluating:
+            return
+        try:
+            first = self._done.get(timeout=_WAIT_SECONDS)
+        except Empty:
+            return
+        self._take(first)
+        while not self._done.empty():
+            self._take(self._done.get())
+
+    def _take(self, future: Future[Any]) -> None:
+        if future in self._evaluating:
+            self._take_evaluation(future)
+        else:
+            self._take_proposal(future)
+
+    def _take_proposal(self, future: Future[Proposal]) -> None:
+        asked = self._asked.pop(future)
+        parent = asked.parent.candidate.content_hash if asked.parent else None
+        try:
+            proposal = future.result()
+        except CancelledError:  # its proposer was closed
+            self._fruitless += 1
+            return
+        except NothingToPropose:
+            self._fruitless += 1
+            self.state.bandit.reward(asked.proposer, 0.0)
+            return
+        except UserError as error:
+            # What a model was asked and answered is kept, also where nothing came of it.
+            self._drop(asked.proposer, parent, error.what, getattr(error, "conversation", None))
+            return
+        if self.state.is_known(proposal.candidate):
+            self._drop(asked.proposer, parent, _KNOWN, proposal.conversation)
+            return
+        self._fruitless = 0
+        self._ready.append((proposal, asked.island))
+
+    def _drop(
+        self, proposer: str, parent: str | None, why: str, conversation: Conversation | None
+    ) -> None:
+        self._fruitless += 1
+        self.emit(
+            StepDropped(
+                step=self.state.last_step + 1,
+                proposer=proposer,
+                parent=parent,
+                why=why,
+                conversation=conversation,
+                at=_now(),
+            )
+        )
+
+    def _take_evaluation(self, future: Future[Evaluation]) -> None:
+        submitted = self._evaluating.pop(future)
+        evaluation = future.result()
+        if evaluation.stage is Stage.UNSTABLE and not submitted.again:
+            self._submit(submitted.step, again=True)
+            return
+        before = self.state.best
+        spent = time.monotonic() - submitted.begin
+        step = self.emit(
+            StepEvaluated(
+                step=submitted.step.number, evaluation=evaluation, seconds=spent, at=_now()
+            )
+        )
+        assert step is not None
+        candidate = step.proposal.candidate
+        if before is not None and self.state.best is not before and evaluation.ok:
+            for event in measure_again(self.state, self._engine, candidate, before):
+                self.emit(event)
+        proposer = self._proposers.get(step.proposal.proposer)
+        if proposer is not None:  # what was measured again counts, not what chose it
+            proposer.learn(step.proposal, self.state.evaluated[candidate.content_hash].evaluation)
+        self._migrate()
+
+    def _migrate(self) -> None:
+        config = self.state.config
+        due = self.state.funnel["evaluated"] % config.migrate_every == 0
+        if config.islands > 1 and due:
+            for plan in self.state.archive.migrants():
+                self.emit(
+                    Migrated(
+                        candidate=plan.candidate,
+                        source=plan.source,
+                        target=plan.target,
+                        at=_now(),
+                    )
+                )
+
+    def _drain(self) -> None:
+        """Wait for what is being evaluated, unless somebody is in a hurry."""
+        while self._evaluating and not self.stopping:
+            self._take(self._done.get())
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
