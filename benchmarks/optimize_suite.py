@@ -40,7 +40,7 @@ from kernel_smith.records import Budget, Candidate, Evaluation, Options, Samplin
 from kernel_smith.runs.presets import find_preset
 from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
-from kernel_smith.runs.workers import begin_with, first_programs, proposers_of
+from kernel_smith.runs.workers import begin_with, first_programs, workers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 
@@ -115,7 +115,7 @@ def evolve(
         if name == backend
     ]
     config = begin_with(config, task, starts, with_seed="seed" in chosen.only)
-    with Run.start(store, task, config) as run, proposers_of(config) as proposers:
+    with Run.start(store, task, config) as run, workers_of(config) as proposers:
         why = run.evolve(proposers, engine, lambda *_: None).run(first_programs(run.state))
         return run.state, why
 

@@ -50,7 +50,7 @@ from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configu
 
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.base import InThreads, Worker
 from kernel_smith.records import (
     Budget,
     Options,
@@ -58,7 +58,7 @@ from kernel_smith.records import (
     Task,
 )
 from kernel_smith.runs.state import RunState
-from kernel_smith.runs.workers import proposers_of
+from kernel_smith.runs.workers import workers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 
@@ -112,7 +112,7 @@ class Recipe:
                 key,
                 task,
                 config,
-                lambda state: stack.enter_context(proposers_of(state.config)),
+                lambda state: stack.enter_context(workers_of(state.config)),
                 fleet,
                 beside=False,
             )
@@ -263,16 +263,17 @@ class Recipe:
         name = "model" if key.arm in models else key.arm
         config = configured(task, (name,), Budget(), seed=False)
 
-        def proposers(state: RunState) -> dict[str, Proposer]:
+        def workers(state: RunState) -> dict[str, Worker]:
             if key.arm in models:
-                proposer: Proposer = BatchedProposer(models[key.arm])
+                writer = BatchedProposer(models[key.arm])
+                worker: Worker = InThreads(writer, config.proposals_in_flight)
             else:
-                proposer = alone.enter_context(proposers_of(state.config))[name]
+                worker = alone.enter_context(workers_of(state.config))[name]
             asked = state.by_proposer[name] + state.dropped[name]
-            return {name: Counted(proposer, self.chosen.proposals - asked)}
+            return {name: Counted(worker, self.chosen.proposals - asked)}
 
         with contextlib.ExitStack() as alone:
-            state = runs.evolve(key, task, config, proposers, fleet, beside=True)
+            state = runs.evolve(key, task, config, workers, fleet, beside=True)
         gain = final_gain(state, task, fleet)
         line = {**key._asdict(), "run": state.run, "gain": gain}
         with (self.folder / "finals.jsonl").open("a") as file:

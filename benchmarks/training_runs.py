@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.proposers.base import NothingToPropose, Worker
 from kernel_smith.records import (
     Budget,
     Candidate,
     Evaluation,
     Event,
+    Note,
     Options,
     Proposal,
     Request,
@@ -52,27 +53,33 @@ class OutOfTime(Exception):
 
 
 class Counted:
-    """A proposer who may be asked for so many proposals and no more."""
+    """A worker who may be asked for so many proposals and no more."""
 
-    def __init__(self, proposer: Proposer, left: int) -> None:
-        self.name = proposer.name
-        self.learn = proposer.learn
-        self.close = proposer.close
-        self._proposer = proposer
+    begins = False
+
+    def __init__(self, worker: Worker, left: int) -> None:
+        self.name = worker.name
+        self.learn = worker.learn
+        self.close = worker.close
+        self._worker = worker
         self._left = left
         self._lock = threading.Lock()
 
-    def propose(self, request: Request) -> Proposal:
+    def start(self, request: Request) -> Future[Proposal | Note]:
         with self._lock:
             if self._left <= 0:
-                raise NothingToPropose("all that may be asked for was asked for")
+                nothing: Future[Proposal | Note] = Future()
+                nothing.set_exception(NothingToPropose("all that may be asked for was asked for"))
+                return nothing
             self._left -= 1
-        try:
-            return self._proposer.propose(request)
-        except NothingToPropose:
+        future = self._worker.start(request)
+        future.add_done_callback(self._count_back)
+        return future
+
+    def _count_back(self, future: Future[Proposal | Note]) -> None:
+        if not future.cancelled() and isinstance(future.exception(), NothingToPropose):
             with self._lock:
                 self._left += 1
-            raise
 
 
 class BesideParent:
@@ -151,7 +158,7 @@ class Runs:
         key: Key,
         task: Task,
         config: RunConfig,
-        make_proposers: Callable[[RunState], dict[str, Proposer]],
+        make_workers: Callable[[RunState], dict[str, Worker]],
         engine: Evaluator,
         *,
         beside: bool,
@@ -163,10 +170,10 @@ class Runs:
         else:
             opened = Run.start(self.store, task, config)
         with opened as run:
-            proposers = make_proposers(run.state)
+            workers = make_workers(run.state)
             timed = BesideParent(engine, run.state)
             audience = timed.hear if beside else lambda *_: None
-            loop = run.evolve(proposers, timed if beside else engine, audience)
+            loop = run.evolve(workers, timed if beside else engine, audience)
             with self._lock:
                 self._loops.append(loop)
             self._in_time(lambda: None)

@@ -13,7 +13,7 @@ from kernel_smith.proposers.model import read_settings
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
 from kernel_smith.runs.presets import find_preset
 from kernel_smith.runs.run import Run
-from kernel_smith.runs.workers import begin_with, first_programs, proposers_of
+from kernel_smith.runs.workers import begin_with, first_programs, workers_of
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task, with_precision
 
@@ -79,7 +79,7 @@ def optimize(
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
         open_engine(engine, lanes) as judges,
-        proposers_of(config) as proposers,
+        workers_of(config) as proposers,
     ):
         loop = run.evolve(proposers, judges, lambda event, _: on_event(event))
         why = loop.run(first_programs(run.state))

@@ -111,7 +111,7 @@ def test_ask_does_not_write_where_it_cannot(cli: Cli, task: Task, honest_source:
 def test_a_told_program_is_judged_and_becomes_a_step(
     cli: Cli, quick_runs: None, task: Task, honest_source: str
 ) -> None:
-    run = begin(task, (honest_source, 0.5))
+    run = begin(task, (honest_source, Reason.WRONG_VALUES))
     Path("mine.py").write_text(honest_source.replace("++i", "i += 1"))
     parent = Candidate(source=honest_source).content_hash
     mine = ("--candidate", "mine.py", "--parent", parent[:12], "--summary", "by hand")
@@ -239,7 +239,9 @@ def busy_panel(task: Task) -> tuple[_Panel, RunState]:
         program = Candidate(source=f"class ModelNew:\n    x = {step}\n", name="next.py")
         proposal = Proposal(candidate=program, proposer="model", summary=summary, conversation=talk)
         told = made_up(task, program, 1 + step / 10 if step % 3 else Reason.WRONG_VALUES)
-        events.append(StepProposed(step=step, island=step % 3, proposal=proposal, at=NOW))
+        events.append(
+            StepProposed(step=step, label={"island": step % 3}, proposal=proposal, at=NOW)
+        )
         events.append(StepEvaluated(step=step, evaluation=told, seconds=1.0, at=NOW))
     best = Candidate(source="class ModelNew:\n    x = 98\n", name="next.py")
     again = made_up(task, best, 10.0)

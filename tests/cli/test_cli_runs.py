@@ -93,7 +93,7 @@ def add_step(store: Store, step: int, parent: int | None, speedup: float | None)
         summary=f"unroll {step} times",
         conversation=None if parent is None else TALK,
     )
-    store.append(RUN, StepProposed(step=step, island=0, proposal=proposal, at=AT))
+    store.append(RUN, StepProposed(step=step, proposal=proposal, at=AT))
     made = evaluation(step, speedup)
     store.append(RUN, StepEvaluated(step=step, evaluation=made, seconds=1, at=AT))
 
@@ -111,7 +111,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         add_step(store, 3, 1, 3.0)
         store.append(RUN, StepDropped(step=4, proposer="model", why="known", at=AT))
         flying = Proposal(candidate=program(5), proposer="tuner")
-        store.append(RUN, StepProposed(step=5, island=1, proposal=flying, at=AT))
+        store.append(RUN, StepProposed(step=5, label={"island": 1}, proposal=flying, at=AT))
         store.append(RUN, RunEnded(why="9 evaluations were made", at=AT))
     return path
 

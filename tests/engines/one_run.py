@@ -8,7 +8,7 @@ from kernel_smith.evaluation.engines.base import Engine
 from kernel_smith.records import Budget, Candidate, Options, Stage, Task
 from kernel_smith.runs.presets import find_preset
 from kernel_smith.runs.run import Run
-from kernel_smith.runs.workers import begin_with, first_programs, proposers_of
+from kernel_smith.runs.workers import begin_with, first_programs, workers_of
 from kernel_smith.store import Store
 
 EVALUATIONS = 4
@@ -30,7 +30,7 @@ def assert_a_run_succeeds(
     with (
         Store.open(folder / "runs.sqlite", create=True) as store,
         Run.start(store, task, config) as run,
-        proposers_of(config) as proposers,
+        workers_of(config) as proposers,
     ):
         loop = run.evolve(proposers, engine, lambda *_: None)
         why = loop.run(first_programs(run.state))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
+from concurrent.futures import Future
 
-from kernel_smith.proposers.base import NothingToPropose
-from kernel_smith.records import Candidate, Evaluation, Proposal, Request
+from kernel_smith.proposers.base import NothingToPropose, parent_of
+from kernel_smith.records import Candidate, Evaluation, Note, Proposal, Request
 
 PROGRAM = "class ModelNew:\n    speed = {speed}\n"
 
@@ -20,14 +21,23 @@ def speed_of(candidate: Candidate) -> float:
 
 
 class Nudger:
-    """Proposes the parent's number, changed by a few percent."""
+    """A worker that proposes the parent's number, changed by a few percent, at once."""
 
     name = "nudger"
+    begins = False
 
     def __init__(self, most: int | None = None) -> None:
         self._left = most
         self._lock = threading.Lock()
         self.learned: list[str] = []
+
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        future: Future[Proposal | Note] = Future()
+        try:
+            future.set_result(self.propose(request))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def propose(self, request: Request) -> Proposal:
         with self._lock:
@@ -36,7 +46,7 @@ class Nudger:
                     raise NothingToPropose
                 self._left -= 1
         rng = random.Random(request.seed)
-        parent = request.parent.candidate
+        parent = parent_of(request).candidate
         child = program(speed_of(parent) * rng.uniform(0.95, 1.1))
         return Proposal(
             candidate=child, proposer=self.name, parents=(parent.content_hash,), summary="nudged"

@@ -26,6 +26,7 @@ from kernel_smith.records import (
 from kernel_smith.records.gains import certain_gain
 from kernel_smith.runs.loop import Loop
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.islands.islands import Islands
 from kernel_smith.testing.trivial import TrivialEngine
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -41,7 +42,12 @@ class Told:
         both = config.model_copy(update={"proposers": {"nudger": 1.0, "other": 1.0}})
         self.task = task
         self.state = RunState.begin(RunStarted(run="test", task=task, config=both, at=AT))
+        self._strategy = Islands(both)
         self.step(START, 1.0, parents=())
+
+    def _tell(self, event: Event) -> None:
+        self.state.apply(event)
+        self._strategy.hear(event, self.state)
 
     def step(
         self,
@@ -54,9 +60,9 @@ class Told:
         number = self.state.last_step + 1
         fields = {"parents": (START.content_hash,), "proposer": "nudger"} | changes
         proposal = Proposal(candidate=candidate, summary="simd-loop: i", **fields)  # type: ignore[arg-type]
-        self.state.apply(StepProposed(step=number, island=0, proposal=proposal, at=AT))
+        self._tell(StepProposed(step=number, proposal=proposal, at=AT))
         made = made_up(self.task, candidate, outcome, half_width=width)
-        self.state.apply(StepEvaluated(step=number, evaluation=made, seconds=1.0, at=AT))
+        self._tell(StepEvaluated(step=number, evaluation=made, seconds=1.0, at=AT))
 
     def again(
         self,
@@ -70,10 +76,10 @@ class Told:
         if gain is not None:
             made = beside(made, START, gain)
         event = Remeasured(candidate=candidate.content_hash, evaluation=made, at=AT)
-        self.state.apply(event)
+        self._tell(event)
 
     def asked(self, times: int = 20) -> list[str | None]:
-        return [self.state.bandit.choose() for _ in range(times)]
+        return [self._strategy.bandit.choose() for _ in range(times)]
 
 
 def beside(evaluation: Evaluation, other: Candidate, gain: Interval) -> Evaluation:
@@ -96,12 +102,12 @@ def none(task: Task, config: RunConfig) -> Told:
 
 def test_a_certain_gain_is_told_by_its_lower_end(told: Told) -> None:
     told.step(CHILD, 1.3)
-    assert told.state.lessons.told() == (PAID.format("1.27"),)  # 1.3 * 0.99 / 1.01
+    assert told.state.lessons.lines() == (PAID.format("1.27"),)  # 1.3 * 0.99 / 1.01
 
 
 def test_noise_teaches_as_much_as_no_gain(told: Told, none: Told) -> None:
     told.step(CHILD, 1.3, width=0.35)
-    assert told.state.lessons.told() == none.state.lessons.told() == ()
+    assert told.state.lessons.lines() == none.state.lessons.lines() == ()
     assert told.asked() == none.asked()
 
 
@@ -110,14 +116,14 @@ def test_noise_of_the_parent_is_no_gain_of_the_child(told: Told, none: Told) -> 
     for run in (told, none):
         run.again(START, 1.0, width=0.4)
     told.step(CHILD, 1.3)
-    assert told.state.lessons.told() == ()
+    assert told.state.lessons.lines() == ()
     assert told.asked() == none.asked()
 
 
 def test_a_gain_that_does_not_show_again_is_taken_back(told: Told, none: Told) -> None:
     told.step(CHILD, 1.3)
     told.again(CHILD, 1.3, NOISE)
-    assert told.state.lessons.told() == ()
+    assert told.state.lessons.lines() == ()
     assert told.asked() == none.asked()
 
 
@@ -125,29 +131,29 @@ def test_side_by_side_outlives_a_later_measuring_alone(told: Told) -> None:
     told.step(CHILD, 1.3)
     told.again(CHILD, 1.3, Interval(value=1.2, low=1.15, high=1.25))
     told.again(CHILD, 2.0)
-    assert told.state.lessons.told() == (PAID.format("1.15"),)
+    assert told.state.lessons.lines() == (PAID.format("1.15"),)
 
 
 def test_a_parent_that_is_measured_again_changes_what_its_children_gained(told: Told) -> None:
     told.step(CHILD, 1.3)
     told.again(START, 1.3)
-    assert told.state.lessons.told() == ()
+    assert told.state.lessons.lines() == ()
 
 
 def test_who_fails_in_the_end_has_gained_nothing(told: Told) -> None:
     told.step(CHILD, 1.3)
     told.again(CHILD, 1.3, Interval(value=1.2, low=1.15, high=1.25))
     told.again(CHILD, Reason.WRONG_VALUES)
-    assert told.state.lessons.told() == ()
+    assert told.state.lessons.lines() == ()
 
 
 def test_a_parent_that_fails_in_the_end_leaves_nothing_to_compare_with(told: Told) -> None:
     """Not the speedup over the reference, which is the parent's as much as the child's."""
     told.step(program(5.0), 5.0)
     told.again(program(5.0), 5.0, Interval(value=5.0, low=4.9, high=5.1))
-    assert told.state.lessons.told() == (PAID.format("4.90"),)
+    assert told.state.lessons.lines() == (PAID.format("4.90"),)
     told.again(START, Reason.WRONG_VALUES)
-    assert told.state.lessons.told() == ()
+    assert told.state.lessons.lines() == ()
 
 
 def test_a_first_program_is_compared_with_the_reference(task: Task) -> None:
@@ -180,7 +186,9 @@ def test_proposers_learn_what_was_measured_last(task: Task, config: RunConfig) -
 
     state = RunState.begin(RunStarted(run="test", task=task, config=config, at=AT))
     engine = TrivialEngine(speed_of)
-    loop = Loop(state, {"nudger": Noting()}, engine, note, lambda event, state: None)
+    loop = Loop(
+        state, Islands(config), {"nudger": Noting()}, engine, note, lambda event, state: None
+    )
     loop.run([("start", lambda: Proposal(candidate=START, proposer="start"))])
     assert len(learnt) > len(shown) > 0
     assert {each: learnt[each] for each in shown} == shown

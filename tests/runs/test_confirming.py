@@ -37,6 +37,7 @@ from kernel_smith.runs.budget import seconds_to_search
 from kernel_smith.runs.loop import Loop, Opener
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.islands.islands import Islands
 from kernel_smith.store import Store
 from kernel_smith.testing.trivial import Judgement, TrivialEngine
 
@@ -86,7 +87,12 @@ class Finished:
         self.events: list[Event] = [started]
         self.state = RunState.begin(started)
         loop = Loop(
-            self.state, dict(proposers), engine, self.events.append, lambda event, state: None
+            self.state,
+            Islands(config),
+            dict(proposers),
+            engine,
+            self.events.append,
+            lambda event, state: None,
         )
         self.why = loop.run(openers(speeds))
 
@@ -264,7 +270,14 @@ def test_the_first_is_measured_also_if_the_time_is_over_and_no_other(
     late = config.model_copy(update={"budget": Budget(seconds=1e-6)})
     started = RunStarted(run="late", task=task, config=late, at=datetime.now(UTC))
     state = RunState.begin(started)
-    loop = Loop(state, {}, engine, lambda event: None, lambda event, state: None)
+    loop = Loop(
+        state,
+        Islands(late),
+        {"nudger": Nudger()},
+        engine,
+        lambda event: None,
+        lambda event, state: None,
+    )
     for number, speed in enumerate((1.5, 1.6)):
         add_step(loop, number, speed)
     assert loop.run([]) == "the budget of 1e-06 seconds is spent"
@@ -282,7 +295,7 @@ def add_step(loop: Loop, number: int, speed: float) -> None:
     """Have a step in the run that was evaluated earlier."""
     now = datetime.now(UTC)
     proposal = Proposal(candidate=program(speed), proposer="start")
-    loop.emit(StepProposed(step=number, island=0, proposal=proposal, at=now))
+    loop.emit(StepProposed(step=number, proposal=proposal, at=now))
     made = made_up(loop.state.task, program(speed), speed)
     loop.emit(StepEvaluated(step=number, evaluation=made, seconds=1.0, at=now))
 

@@ -11,13 +11,14 @@ import pytest
 from number_programs import Nudger, program, speed_of
 
 from kernel_smith.evaluation.engines.made_up import made_up
+from kernel_smith.proposers.base import InThreads, parent_of
 from kernel_smith.records import (
-    Beginning,
     Budget,
     Candidate,
     Elite,
     Evaluation,
     Event,
+    Note,
     Proposal,
     Reason,
     Remeasured,
@@ -33,6 +34,7 @@ from kernel_smith.runs.loop import Loop, Opener
 from kernel_smith.runs.remeasure import measure_again
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.islands.islands import Islands
 from kernel_smith.store import Store
 from kernel_smith.testing.trivial import TrivialEngine
 
@@ -50,8 +52,10 @@ class Recorded:
         started = RunStarted(run="test", task=task, config=config, at=datetime.now(UTC))
         self.events: list[Event] = [started]
         self.state = RunState.begin(started)
+        self.strategy = Islands(config)
         self.loop = Loop(
             self.state,
+            self.strategy,
             proposers or {"nudger": Nudger()},  # type: ignore[arg-type]
             engine,
             self.events.append,
@@ -100,28 +104,30 @@ def test_nothing_is_evaluated_twice_unless_it_is_measured_again(
 
 
 class Waiter(Nudger):
-    """Hands its proposals over later, and needs no thread meanwhile."""
+    """Hands its proposals over later."""
 
-    def start(self, request: Request) -> Future[Proposal]:
-        proposal: Future[Proposal] = Future()
-        threading.Timer(
-            0.001, lambda: proposal.set_result(super(Waiter, self).propose(request))
-        ).start()
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        proposal: Future[Proposal | Note] = Future()
+        threading.Timer(0.001, lambda: proposal.set_result(self.propose(request))).start()
         return proposal
 
-    def propose(self, request: Request) -> Proposal:
-        raise AssertionError("it was to be started")
 
-
-def test_a_proposer_that_waits_takes_no_thread(task: Task, config: RunConfig) -> None:
+def test_answers_may_come_later(task: Task, config: RunConfig) -> None:
     run = Recorded(task, config, TrivialEngine(speed_of), nudger=Waiter())
     assert run.loop.run(opener()) == "the budget of 40 evaluations is spent"
 
 
+def test_a_writer_works_in_threads(task: Task, config: RunConfig) -> None:
+    nudger = InThreads(Nudger(), 2)
+    run = Recorded(task, config, TrivialEngine(speed_of), nudger=nudger)
+    assert run.loop.run(opener()) == "the budget of 40 evaluations is spent"
+    nudger.close()
+
+
 def test_a_proposer_that_was_closed_has_nothing_more_to_say(task: Task, config: RunConfig) -> None:
     class Closed(Nudger):
-        def start(self, request: Request) -> Future[Proposal]:
-            proposal: Future[Proposal] = Future()
+        def start(self, request: Request) -> Future[Proposal | Note]:
+            proposal: Future[Proposal | Note] = Future()
             proposal.cancel()
             return proposal
 
@@ -132,7 +138,7 @@ def test_a_proposer_that_was_closed_has_nothing_more_to_say(task: Task, config: 
 def test_a_known_program_is_dropped(task: Task, config: RunConfig) -> None:
     class Repeater(Nudger):
         def propose(self, request: Request) -> Proposal:
-            parent = request.parent.candidate
+            parent = parent_of(request).candidate
             same = Candidate(source=parent.source + "\n# the same\n", name="again.py")
             return Proposal(candidate=same, proposer="nudger", parents=(parent.content_hash,))
 
@@ -325,15 +331,18 @@ def test_a_new_best_from_outside_is_measured_again_beside_the_old_one(
 class Beginner(Nudger):
     """Also writes the first program, after a few that fail."""
 
+    begins = True
+
     def __init__(self, failures: int) -> None:
         super().__init__()
-        self.begun: list[Beginning] = []
+        self.begun: list[Request] = []
         self._failures = failures
 
-    def begin(self, beginning: Beginning) -> Proposal:
-        with self._lock:
-            self.begun.append(beginning)
-            number = len(self.begun)
+    def propose(self, request: Request) -> Proposal:
+        if request.parent is not None:
+            return super().propose(request)
+        self.begun.append(request)
+        number = len(self.begun)
         speed = 1.0 if number > self._failures else -float(number)
         return Proposal(candidate=program(speed), proposer=self.name, summary=f"try {number}")
 
@@ -383,8 +392,10 @@ def test_of_programs_that_compile_to_the_same_one_is_kept(task: Task, config: Ru
 
     run = Recorded(task, config, Compiling(speed_of))
     run.loop.run(opener())
-    twins = [step for step in run.state.steps.values() if step.added is None]
+    ranked = run.state.ranking.scores
+    steps = run.state.steps.values()
+    twins = [step for step in steps if step.proposal.candidate.content_hash not in ranked]
     assert len(twins) == run.state.funnel["twins"] > 0
     assert all(speed_of(step.proposal.candidate) < 1.2 for step in twins)
-    kept = {elite.candidate.content_hash for elite in run.state.archive.elites()}
+    kept = {elite.candidate.content_hash for elite in run.strategy.archive.elites()}
     assert not kept & {step.proposal.candidate.content_hash for step in twins}

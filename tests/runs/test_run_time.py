@@ -33,7 +33,7 @@ def test_pauses_before_a_resume_and_before_a_step_from_outside_do_not_count(
     assert state.seconds == 15
     candidate = Candidate(source="class ModelNew: pass", name="mine.py")
     proposal = Proposal(candidate=candidate, proposer="outside")
-    state.apply(StepProposed(step=0, island=0, proposal=proposal, at=at(5000)))
+    state.apply(StepProposed(step=0, proposal=proposal, at=at(5000)))
     told = made_up(task, candidate, 1.5)
     state.apply(StepEvaluated(step=0, evaluation=told, seconds=2.0, at=at(5002)))
     assert state.seconds == 17

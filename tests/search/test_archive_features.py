@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_smith.errors import BadInput
 from kernel_smith.programs import techniques
 from kernel_smith.records import Candidate, DeviceKernel, Elite, KernelShare, Roofline
-from kernel_smith.search.islands import FEATURES, PAPER_FEATURES
+from kernel_smith.search.islands import FEATURES
 from kernel_smith.search.islands.features import features_named
 
 MakeElite = Callable[..., Elite]
@@ -81,10 +81,6 @@ def test_an_unknown_feature_is_refused_with_the_known_ones() -> None:
 def test_features_must_be_some_and_differ(names: list[str]) -> None:
     with pytest.raises(BadInput):
         features_named(names)
-
-
-def test_the_papers_features_exist() -> None:
-    assert [feature.name for feature in features_named(PAPER_FEATURES)] == list(PAPER_FEATURES)
 
 
 def test_complexity_ignores_comments_and_counts_kernel_text(make_elite: MakeElite) -> None:

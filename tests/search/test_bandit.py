@@ -41,8 +41,8 @@ def test_no_weight_means_never() -> None:
 
 def test_unavailable_proposers_are_passed_over() -> None:
     bandit = Bandit({"a": 1.0, "b": 1.0})
-    assert {bandit.choose({"a": False}) for _ in range(5)} == {"b"}
-    assert bandit.choose({"a": False, "b": False}) is None
+    assert {bandit.choose(["b"]) for _ in range(5)} == {"b"}
+    assert bandit.choose([]) is None
 
 
 def test_what_a_step_shows_when_it_is_measured_again_counts() -> None:
@@ -66,3 +66,16 @@ def test_a_step_that_is_forgotten_is_not_corrected() -> None:
         twice.correct("one", 2.0, step)
     twice.correct("nobody", 2.0, 5)
     assert [once.choose() for _ in range(30)] == [twice.choose() for _ in range(30)]
+
+
+def test_one_that_only_heard_the_answers_chooses_alike() -> None:
+    """As after a run was resumed."""
+    live, rebuilt = (Bandit({"one": 1.0, "two": 1.0}) for _ in range(2))
+    for step in range(30):
+        name = live.choose()
+        assert name is not None
+        for bandit in (live, rebuilt):
+            bandit.answered(name)
+            bandit.reward(name, 1.5 if name == "one" else 1.0, step)
+    assert live.asks == rebuilt.asks == 30
+    assert [live.choose() for _ in range(30)] == [rebuilt.choose() for _ in range(30)]

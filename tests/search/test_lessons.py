@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.search.lessons import Lessons
+from kernel_smith.search.lessons import LessonBook
 
 
 def lessons(*noted: tuple[str, float]) -> tuple[str, ...]:
-    found = Lessons()
+    found = LessonBook()
     for step, (summary, gain) in enumerate(noted):
         found.note(step, summary, gain)
-    return found.told()
+    return found.lines()
 
 
 def test_what_paid_comes_first_and_the_best_of_it_at_the_top() -> None:
@@ -40,16 +40,16 @@ def test_the_luckiest_of_many_tries_does_not_speak_for_its_kind() -> None:
 
 
 def test_a_step_that_is_measured_again_has_its_last_word() -> None:
-    found = Lessons()
+    found = LessonBook()
     found.note(7, "simd-loop: i", 1.5)
     found.note(7, "simd-loop: i", 1.1)
-    assert found.told() == ("simd-loop: made a program at least 1.10 times as fast",)
+    assert found.lines() == ("simd-loop: made a program at least 1.10 times as fast",)
     found.note(7, "simd-loop: i", 1.0)
-    assert found.told() == ()
+    assert found.lines() == ()
     for step in (8, 9):
         found.note(step, "simd-loop: i", 0.0)
     found.note(9, "simd-loop: i", 1.0)
-    assert found.told() == (
+    assert found.lines() == (
         "simd-loop: 3 tries without a certain gain, of which 1 broke the program",
     )
 
@@ -61,13 +61,13 @@ def test_a_step_that_is_measured_again_has_its_last_word() -> None:
     )
 )
 def test_only_the_last_word_of_every_step_counts(noted: list[tuple[int, str, float]]) -> None:
-    corrected, plain = Lessons(), Lessons()
+    corrected, plain = LessonBook(), LessonBook()
     last = {(step, kind): gain for step, kind, gain in noted}
     for step, kind, gain in noted:
         corrected.note(step, kind, gain)
     for (step, kind), gain in last.items():
         plain.note(step, kind, gain)
-    assert corrected.told() == plain.told()
+    assert corrected.lines() == plain.lines()
 
 
 def test_what_was_tried_often_in_vain_is_told_and_what_it_broke() -> None:

@@ -255,7 +255,7 @@ def test_memory_does_not_grow_with_the_number_of_steps(path: Path) -> None:
             own = long_program(step)
             parents = (long_program(step - 1).content_hash,) if step % 50 else ()
             proposal = Proposal(candidate=own, proposer="tuner", parents=parents)
-            yield StepProposed(step=step, island=0, proposal=proposal, at=AT)
+            yield StepProposed(step=step, proposal=proposal, at=AT)
             verdict = made.model_copy(update={"candidate_hash": own.content_hash})
             yield StepEvaluated(step=step, evaluation=verdict, seconds=1.0, at=AT)
 

@@ -185,13 +185,13 @@ def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> N
     done again when the run is resumed."""
     from kernel_smith.cli.evolution_view import audience
     from kernel_smith.evaluation.engines import open_engine
-    from kernel_smith.runs.workers import first_programs, proposers_of
+    from kernel_smith.runs.workers import first_programs, workers_of
 
     config = run.state.config
     with (
         audience(as_json=as_json, quiet=quiet) as watch,
         open_engine(address, config.evaluations_in_flight) as engine,
-        proposers_of(config, run.state.usage) as proposers,
+        workers_of(config, run.state.usage) as proposers,
     ):
         loop = run.evolve(proposers, engine, watch)
         previous = signal.signal(signal.SIGINT, lambda *_: _stop(loop))

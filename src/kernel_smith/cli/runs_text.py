@@ -60,7 +60,7 @@ def as_json(history: History, state: str) -> dict[str, Any]:
 def step_as_json(facts: StepFacts) -> dict[str, Any]:
     return {
         "step": facts.step,
-        "island": facts.island,
+        "label": facts.label,
         "candidate": facts.candidate,
         "proposer": facts.proposer,
         "parents": list(facts.parents),

@@ -1,10 +1,10 @@
 """The loop: proposals and evaluations side by side, and every outcome written down at once.
 
-Proposers work in threads, or wait without one where the answer comes from elsewhere; evaluations
-run in the engine's lanes. Both are bounded separately. A parent is chosen when its proposer begins,
-from all that is known then. Proposers are not asked while as many programs are asked for, waiting
-or being evaluated as there are slots and lanes: so parents get as stale as a proposer is slow, and
-no more.
+What is asked of whom is up to the method (`search/base.py`). Workers answer when they can, and
+evaluations run in the engine's lanes; both are bounded separately. The method decides when a worker
+begins, from all that is known then. Nobody is asked while as many programs are asked for, waiting
+or being evaluated as there are slots and lanes: so parents get as stale as a worker is slow, and no
+more.
 
 Everything that happens becomes an event first: appended to the store, then folded into the state.
 """
@@ -14,23 +14,25 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.proposers.base import Beginner, NothingToPropose, Proposer, Starter
+from kernel_smith.proposers.base import NothingToPropose, Worker
 from kernel_smith.records import (
     ConfirmationBegun,
     Conversation,
-    Elite,
+    Declined,
     Evaluation,
     Event,
-    Migrated,
+    Label,
+    Note,
+    Noted,
     Proposal,
     Remeasured,
     RunEnded,
@@ -42,8 +44,9 @@ from kernel_smith.records import (
 from kernel_smith.runs.budget import reason_to_stop, without_luck
 from kernel_smith.runs.confirm import answer, next_to_confirm
 from kernel_smith.runs.remeasure import measure_again
-from kernel_smith.runs.requests import beginning_of, request_for
+from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
+from kernel_smith.search.base import Exhausted, Strategy
 
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
@@ -59,11 +62,11 @@ Audience = Callable[[Event, RunState], None]
 
 @dataclass
 class _Asked:
-    """A proposer at work."""
+    """Somebody at work."""
 
-    proposer: str
-    parent: Elite | None
-    island: int
+    worker: str
+    parent: str | None = None
+    label: Label = field(default_factory=dict)
 
 
 @dataclass
@@ -79,26 +82,26 @@ class Loop:
     def __init__(
         self,
         state: RunState,
-        proposers: dict[str, Proposer],
+        strategy: Strategy,
+        workers: Mapping[str, Worker],
         engine: Evaluator,
         append: Append,
         audience: Audience,
     ) -> None:
         self.state = state
-        self._proposers = proposers
-        # Asked once: to compare with a protocol takes longer than the rest of a question.
-        self._starters = {name: p for name, p in proposers.items() if isinstance(p, Starter)}
-        self._beginners = {name: p for name, p in proposers.items() if isinstance(p, Beginner)}
+        self._strategy = strategy
+        self._workers = workers
+        self._beginners = [name for name, worker in workers.items() if worker.begins]
         self._engine = engine
         self._append = append
         self._audience = audience
         self._rng = random.Random(f"{state.config.seed}:{state.last_step}")
-        self._asked: dict[Future[Proposal], _Asked] = {}
+        self._asked: dict[Future[Proposal | Note], _Asked] = {}
         self._evaluating: dict[Future[Evaluation], _Submitted] = {}
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
-        self._ready: deque[tuple[Proposal, int]] = deque()
+        self._ready: deque[tuple[Proposal, Label]] = deque()
         self._fruitless = 0
-        self._island = 0
+        self._exhausted: str | None = None
         self.stopping = False
 
     def run(self, openers: Sequence[Opener], seconds_before: float = 0.0) -> str:
@@ -109,17 +112,16 @@ class Loop:
         """
         begin = time.monotonic() - seconds_before
         threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
-        for number, (name, opener) in enumerate(openers):
-            island = number % self.state.config.islands
-            self._await(threads.submit(opener), _Asked(name, None, island))
+        for name, opener in openers:
+            self._await(threads.submit(opener), _Asked(name))
         problem: str | None = None
         try:
-            why = self._search(threads, begin)
+            why = self._search(begin)
             while not self.stopping:
                 problem = self._confirm(begin)
                 if problem is not None or self._why_stop(time.monotonic() - begin) is not None:
                     break
-                why = self._search(threads, begin)
+                why = self._search(begin)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
         if self.stopping:  # one that was interrupted has not ended
@@ -129,17 +131,17 @@ class Loop:
         self.emit(RunEnded(why=why, best=best, unconfirmed=problem or "", at=_now()))
         return why
 
-    def _search(self, threads: ThreadPoolExecutor, begin: float) -> str:
+    def _search(self, begin: float) -> str:
         """Propose and evaluate until there is a reason to stop."""
         while True:
             why = self._why_stop(time.monotonic() - begin)
             if why is not None:
                 break
             self._submit_ready()
-            if self.state.best is not None:
-                self._ask(threads)
-            elif not self._busy:
-                self._ask_for_first(threads)
+            # First programs are asked for several at once, since most of them fail, and then only
+            # when all that is there has failed.
+            if self.state.best is not None or not self._busy:
+                self._ask()
             self._collect()
         self._drain()
         return why
@@ -185,6 +187,7 @@ class Loop:
     def emit(self, event: Event) -> Step | None:
         self._append(event)
         step = self.state.apply(event)
+        self._strategy.hear(event, self.state)
         self._audience(event, self.state)
         return step
 
@@ -202,8 +205,10 @@ class Loop:
             return "interrupted"
         if self.state.best is None and not self._busy and not self._beginners:
             return self._why_no_start()
-        if not self.state.bandit.names and not self._busy:
+        if not self._workers and not self._busy:
             return "nobody was asked for more than the first programs"
+        if self._exhausted is not None and not self._busy:
+            return self._exhausted
         if self._fruitless >= _FRUITLESS and not self._busy:
             return "no proposer has anything new to try"
         return reason_to_stop(self.state, seconds)
@@ -212,16 +217,8 @@ class Loop:
     def _busy(self) -> bool:
         return bool(self._evaluating or self._asked or self._ready)
 
-    def _ask_for_first(self, threads: ThreadPoolExecutor) -> None:
-        """Several at once: most first programs fail."""
-        for name, beginner in self._beginners.items():
-            for _ in range(self.state.config.proposals_in_flight):
-                beginning = beginning_of(self.state, self._rng)
-                future = threads.submit(beginner.begin, beginning)
-                self._await(future, _Asked(name, None, self._next_island()))
-
-    def _ask(self, threads: ThreadPoolExecutor) -> None:
-        """Keep proposers at work, but not ahead of the lanes."""
+    def _ask(self) -> None:
+        """Keep workers at work, but not ahead of the lanes."""
         config = self.state.config
         room = config.evaluations_in_flight + config.proposals_in_flight
         while (
@@ -229,43 +226,40 @@ class Loop:
             and len(self._asked) + len(self._ready) + len(self._evaluating) < room
             and self._fruitless < _FRUITLESS
         ):
-            name = self.state.bandit.choose(self._available())
-            if name is None:
+            try:
+                ask = self._strategy.next(self.state, self._free(), self._rng)
+            except Exhausted as end:
+                self._exhausted = str(end)
                 return
-            island = self._next_island()
-            parent = self.state.archive.sample_parent(island, self._rng)
-            request = request_for(self.state, parent, self._rng, island)
-            if name in self._starters:
-                future = self._starters[name].start(request)
-            else:
-                future = threads.submit(self._proposers[name].propose, request)
-            self._await(future, _Asked(name, parent, island))
+            if ask is None:
+                if not self._busy:
+                    self._exhausted = "the method asks for nothing more"
+                return
+            request = request_of(self.state, ask, self._rng.getrandbits(32))
+            future = self._workers[ask.worker].start(request)
+            self._await(future, _Asked(ask.worker, ask.parent, ask.label))
 
-    def _await(self, future: Future[Proposal], asked: _Asked) -> None:
+    def _await(self, future: Future[Any], asked: _Asked) -> None:
         self._asked[future] = asked
         future.add_done_callback(self._done.put)
 
-    def _available(self) -> dict[str, bool]:
-        """One proposer that takes its time must not keep all others waiting."""
-        names = self.state.bandit.names
-        most = self.state.config.proposals_in_flight - (len(names) > 1)
-        asked = Counter(asked.proposer for asked in self._asked.values())
-        return {name: asked[name] < max(most, 1) for name in names}
-
-    def _next_island(self) -> int:
-        self._island = (self._island + 1) % self.state.config.islands
-        return self._island
+    def _free(self) -> list[str]:
+        """One worker that takes its time must not keep all others waiting."""
+        most = self.state.config.proposals_in_flight - (len(self._workers) > 1)
+        asked = Counter(asked.worker for asked in self._asked.values())
+        able = self._workers if self.state.best is not None else self._beginners
+        return [name for name in able if asked[name] < max(most, 1)]
 
     def _submit_ready(self) -> None:
         while self._ready and len(self._evaluating) < self.state.config.evaluations_in_flight:
-            proposal, island = self._ready.popleft()
+            proposal, label = self._ready.popleft()
             if self.state.is_known(proposal.candidate):
                 parent = proposal.parents[0] if proposal.parents else None
                 self._drop(proposal.proposer, parent, _KNOWN, proposal.conversation)
                 continue
             step = self.emit(
                 StepProposed(
-                    step=self.state.last_step + 1, island=island, proposal=proposal, at=_now()
+                    step=self.state.last_step + 1, label=label, proposal=proposal, at=_now()
                 )
             )
             assert step is not None
@@ -301,27 +295,27 @@ class Loop:
         else:
             self._take_proposal(future)
 
-    def _take_proposal(self, future: Future[Proposal]) -> None:
+    def _take_proposal(self, future: Future[Proposal | Note]) -> None:
         asked = self._asked.pop(future)
-        parent = asked.parent.candidate.content_hash if asked.parent else None
+        worker, parent = asked.worker, asked.parent
         try:
-            proposal = future.result()
-        except CancelledError:  # its proposer was closed
+            answer = future.result()
+        except CancelledError:  # its worker was closed
             self._fruitless += 1
-            return
-        except NothingToPropose:
+        except NothingToPropose as none:
             self._fruitless += 1
-            self.state.bandit.reward(asked.proposer, 0.0)
-            return
+            self.emit(Declined(worker=worker, parent=parent, why=str(none), at=_now()))
         except UserError as error:
             # What a model was asked and answered is kept, also where nothing came of it.
-            self._drop(asked.proposer, parent, error.what, getattr(error, "conversation", None))
-            return
-        if self.state.is_known(proposal.candidate):
-            self._drop(asked.proposer, parent, _KNOWN, proposal.conversation)
-            return
-        self._fruitless = 0
-        self._ready.append((proposal, asked.island))
+            self._drop(worker, parent, error.what, getattr(error, "conversation", None))
+        else:
+            if isinstance(answer, Note):
+                self.emit(Noted(worker=worker, label=asked.label, note=answer, at=_now()))
+            elif self.state.is_known(answer.candidate):
+                self._drop(worker, parent, _KNOWN, answer.conversation)
+            else:
+                self._fruitless = 0
+                self._ready.append((answer, asked.label))
 
     def _drop(
         self, proposer: str, parent: str | None, why: str, conversation: Conversation | None
@@ -356,24 +350,9 @@ class Loop:
         if before is not None and self.state.best is not before and evaluation.ok:
             for event in measure_again(self.state, self._engine, candidate, before):
                 self.emit(event)
-        proposer = self._proposers.get(step.proposal.proposer)
-        if proposer is not None:  # what was measured again counts, not what chose it
-            proposer.learn(step.proposal, self.state.evaluated[candidate.content_hash].evaluation)
-        self._migrate()
-
-    def _migrate(self) -> None:
-        config = self.state.config
-        due = self.state.funnel["evaluated"] % config.migrate_every == 0
-        if config.islands > 1 and due:
-            for plan in self.state.archive.migrants():
-                self.emit(
-                    Migrated(
-                        candidate=plan.candidate,
-                        source=plan.source,
-                        target=plan.target,
-                        at=_now(),
-                    )
-                )
+        worker = self._workers.get(step.proposal.proposer)
+        if worker is not None:  # what was measured again counts, not what chose it
+            worker.learn(step.proposal, self.state.evaluated[candidate.content_hash].evaluation)
 
     def _drain(self) -> None:
         """Wait for what is being evaluated, unless somebody is in a hurry."""

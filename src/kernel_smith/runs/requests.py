@@ -1,35 +1,26 @@
-"""What a proposer is given: everything a run knows that could help with the next change."""
+"""What a worker is given: what the method asks for, and what the run knows of the machine."""
 
 from __future__ import annotations
 
-import random
-
-from kernel_smith.records import Beginning, Elite, Request
+from kernel_smith.records import Request
 from kernel_smith.runs.hardware import describe_hardware
-from kernel_smith.runs.state import NO_PARENT, RunState
+from kernel_smith.runs.state import RunState
+from kernel_smith.search.base import Ask
 
 
-def request_for(
-    state: RunState, parent: Elite, rng: random.Random, island: int | None = None
-) -> Request:
+def request_of(state: RunState, ask: Ask, seed: int) -> Request:
+    parent = state.evaluated[ask.parent] if ask.parent is not None else None
     return Request(
         task=state.task,
-        parent=parent,
-        exemplars=state.archive.exemplars(parent, state.config.exemplars, rng, island),
-        failures=state.failures_of(parent.candidate.content_hash),
-        lessons=state.lessons.told(),
-        hardware=describe_hardware(parent.evaluation),
-        seed=rng.getrandbits(32),
-    )
-
-
-def beginning_of(state: RunState, rng: random.Random) -> Beginning:
-    """For a run without a program: what was tried tells about the machine, too."""
-    tried = [step.evaluation for step in state.steps.values() if step.evaluation is not None]
-    return Beginning(
-        task=state.task,
         backend=state.config.backend,
-        failures=state.failures_of(NO_PARENT),
-        hardware=describe_hardware(tried[-1]) if tried else "",
-        seed=rng.getrandbits(32),
+        parent=parent,
+        context=ask.context,
+        hardware=_hardware(state) if parent is None else describe_hardware(parent.evaluation),
+        seed=seed,
     )
+
+
+def _hardware(state: RunState) -> str:
+    """What was tried without success tells about the machine, too."""
+    tried = [step.evaluation for step in state.steps.values() if step.evaluation is not None]
+    return describe_hardware(tried[-1]) if tried else ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.base import Worker
 from kernel_smith.records import (
     Budget,
     Candidate,
@@ -27,6 +27,8 @@ from kernel_smith.records import (
 from kernel_smith.runs.loop import Audience, Loop
 from kernel_smith.runs.remeasure import measure_again
 from kernel_smith.runs.state import OUTSIDE, RunState
+from kernel_smith.search.base import Strategy
+from kernel_smith.search.methods import make_strategy
 from kernel_smith.store import Store
 
 
@@ -36,6 +38,7 @@ class Run:
 
     store: Store
     state: RunState
+    strategy: Strategy
     begun: RunStarted | RunResumed | None = None
 
     @classmethod
@@ -43,10 +46,11 @@ class Run:
     def start(cls, store: Store, task: Task, config: RunConfig) -> Iterator[Run]:
         now = datetime.now(UTC)
         name = f"{task.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        strategy = make_strategy(config)
         with store.lock(name):
             event = RunStarted(run=name, task=task, config=config, at=now)
             store.append(name, event)
-            yield cls(store, RunState.begin(event), event)
+            yield cls(store, RunState.begin(event), strategy, event)
 
     @classmethod
     @contextlib.contextmanager
@@ -65,14 +69,14 @@ class Run:
     def open(cls, store: Store, name: str) -> Iterator[Run]:
         """For a single step from outside: a run that had ended has ended still."""
         with store.lock(name):
-            yield cls(store, fold(store, name))
+            yield cls(store, *replay(store, name))
 
     def append(self, event: Event) -> None:
         self.store.append(self.state.run, event)
 
     def evolve(
         self,
-        proposers: dict[str, Proposer],
+        workers: Mapping[str, Worker],
         engine: Evaluator,
         audience: Audience,
     ) -> Loop:
@@ -80,11 +84,11 @@ class Run:
         if self.begun is not None:
             audience(self.begun, self.state)
         for step in self.state.steps.values():
-            proposer = proposers.get(step.proposal.proposer)
-            if proposer is not None and step.evaluation is not None:
+            worker = workers.get(step.proposal.proposer)
+            if worker is not None and step.evaluation is not None:
                 known = self.state.evaluated[step.proposal.candidate.content_hash]
-                proposer.learn(step.proposal, known.evaluation)
-        loop = Loop(self.state, proposers, engine, self.append, audience)
+                worker.learn(step.proposal, known.evaluation)
+        loop = Loop(self.state, self.strategy, workers, engine, self.append, audience)
         loop.resubmit(self.state.in_flight())
         return loop
 
@@ -100,7 +104,7 @@ class Run:
         number, now = self.state.last_step + 1, datetime.now(UTC)
         parents = (parent,) if parent else ()
         proposal = Proposal(candidate=candidate, proposer=OUTSIDE, parents=parents, summary=summary)
-        self._emit(StepProposed(step=number, island=0, proposal=proposal, at=now))
+        self._emit(StepProposed(step=number, proposal=proposal, at=now))
         begin = time.monotonic()
         evaluation = engine.submit(self.state.task, candidate, self.state.config.options).result()
         spent, now = time.monotonic() - begin, datetime.now(UTC)
@@ -114,15 +118,32 @@ class Run:
     def _emit(self, event: Event) -> None:
         self.append(event)
         self.state.apply(event)
+        self.strategy.hear(event, self.state)
 
 
 def fold(store: Store, name: str) -> RunState:
     """The state of a run, from all of its events."""
-    events = store.events(name)
-    _, first = next(events, (0, None))
-    if not isinstance(first, RunStarted):
-        raise BadInput(f"run {name} has no beginning", hint="see `kernel-smith runs list`")
+    first, later = _events(store, name)
     state = RunState.begin(first)
-    for _, event in events:
+    for event in later:
         state.apply(event)
     return state
+
+
+def replay(store: Store, name: str) -> tuple[RunState, Strategy]:
+    """The state of a run, and its method as far as it has come."""
+    first, later = _events(store, name)
+    state, strategy = RunState.begin(first), make_strategy(first.config)
+    for event in later:
+        state.apply(event)
+        strategy.hear(event, state)
+    return state, strategy
+
+
+def _events(store: Store, name: str) -> tuple[RunStarted, Iterator[Event]]:
+    """The first event of a run, and the others."""
+    events = (event for _, event in store.events(name))
+    first = next(events, None)
+    if not isinstance(first, RunStarted):
+        raise BadInput(f"run {name} has no beginning", hint="see `kernel-smith runs list`")
+    return first, events

@@ -14,7 +14,8 @@ from kernel_smith.records import (
     Event,
     Failure,
     Interval,
-    Migrated,
+    Label,
+    Noted,
     Proposal,
     Remeasured,
     RunConfig,
@@ -31,15 +32,11 @@ from kernel_smith.records import (
     shown_faster,
 )
 from kernel_smith.records.gains import certain_gain, timed_beside
-from kernel_smith.search.bandit import Bandit
-from kernel_smith.search.islands import Added, Archive, ArchiveConfig
-from kernel_smith.search.lessons import Lessons
+from kernel_smith.search.lessons import LessonBook
 from kernel_smith.store import Ranking
 
 OUTSIDE = "outside"
 """The proposer of what somebody tells a run."""
-NO_PARENT = ""
-"""Stands for the parent of first programs."""
 _FAILURES_SHOWN = 3
 _LONGEST_MESSAGE = 600
 
@@ -49,10 +46,11 @@ class Step:
     """One proposal, and what came of it."""
 
     number: int
-    island: int
+    label: Label
     proposal: Proposal
     evaluation: Evaluation | None = None
-    added: Added | None = None
+    worth: float = 0.0
+    """What is certain of its gain, over its parent or the reference; nothing where it is a twin."""
     beside: Interval | None = None
     """The gain over the parent as it was last timed in the same rounds."""
 
@@ -69,8 +67,6 @@ class RunState:
     task: Task
     config: RunConfig
     started: datetime
-    archive: Archive
-    bandit: Bandit
     steps: dict[int, Step] = field(default_factory=dict)
     evaluated: dict[str, Elite] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
@@ -81,8 +77,8 @@ class RunState:
     """Whom that was done to since the last step was evaluated."""
     unconfirmed: str = ""
     """Why the best was not measured at full length when the run ended."""
-    failures: dict[str, list[Failure]] = field(default_factory=dict)
-    lessons: Lessons = field(default_factory=Lessons)
+    failures: dict[str | None, list[Failure]] = field(default_factory=dict)
+    lessons: LessonBook = field(default_factory=LessonBook)
     funnel: Counter[str] = field(default_factory=Counter)
     by_proposer: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
@@ -96,20 +92,20 @@ class RunState:
     _latest: datetime = field(init=False)
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
+    _untimed: dict[str, None] = field(default_factory=dict)
+    """Programs that are correct as far as can be said, where nothing is timed; the first first."""
 
     @classmethod
     def begin(cls, event: RunStarted) -> RunState:
-        archive = Archive(ArchiveConfig.of(event.config), event.config.seed)
-        bandit = Bandit(event.config.proposers)
-        state = cls(event.run, event.task, event.config, event.at, archive, bandit)
+        state = cls(event.run, event.task, event.config, event.at)
         state._latest = event.at
         return state
 
     @property
     def best(self) -> Elite | None:
-        """Where nothing is timed, whoever the archive puts first."""
-        best = self.ranking.best
-        return self.archive.best if best is None else self.evaluated[best]
+        """Where nothing is timed, the first program that is correct."""
+        best = self.ranking.best or next(iter(self._untimed), None)
+        return None if best is None else self.evaluated[best]
 
     @property
     def confirmation(self) -> Evaluation | None:
@@ -137,11 +133,11 @@ class RunState:
                 self.dropped[event.proposer] += 1
                 if event.conversation is not None:
                     self.usage += event.conversation.usage
-                self.bandit.reward(event.proposer, 0.0)
+            case Noted():
+                if event.note.conversation is not None:
+                    self.usage += event.note.conversation.usage
             case Remeasured():
                 self._remeasured(event)
-            case Migrated():
-                self.archive.add(self.evaluated[event.candidate], event.target)
             case RunEnded():
                 self.ranking.hear(event)
                 self.ended, self.unconfirmed = event.why, event.unconfirmed
@@ -163,8 +159,13 @@ class RunState:
         """Was this program, or one that differs in looks alone, proposed before?"""
         return fingerprint(candidate) in self.known or candidate.content_hash in self.evaluated
 
-    def failures_of(self, parent: str) -> tuple[Failure, ...]:
+    def failures_of(self, parent: str | None) -> tuple[Failure, ...]:
+        """What was made from a program and failed, newest last; None: first programs."""
         return tuple(self.failures.get(parent, [])[-_FAILURES_SHOWN:])
+
+    def steps_about(self, candidate: str) -> tuple[Step, ...]:
+        """The steps that led to a program, or away from it."""
+        return tuple(self._concerned.get(candidate, ()))
 
     def in_flight(self) -> list[Step]:
         """Steps that were proposed and never finished: those of a run that was interrupted."""
@@ -172,7 +173,7 @@ class RunState:
 
     def _proposed(self, event: StepProposed) -> Step:
         proposal = event.proposal
-        step = self.steps[event.step] = Step(event.step, event.island, proposal)
+        step = self.steps[event.step] = Step(event.step, event.label, proposal)
         self.last_step = max(self.last_step, event.step)
         self.known.add(fingerprint(proposal.candidate))
         self.by_proposer[proposal.proposer] += 1
@@ -181,7 +182,6 @@ class RunState:
             self.usage += proposal.conversation.usage
         self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:
-            self.archive.note_child(step.parent)
             self._concerned.setdefault(step.parent, []).append(step)
         return step
 
@@ -200,24 +200,31 @@ class RunState:
         if is_twin:
             self.funnel["twins"] += 1
         elif evaluation.ok:
-            step.added = self.archive.add(elite, step.island)
+            self._note_untimed(elite)
         else:
-            self._note_failure(step.parent or NO_PARENT, step.proposal, evaluation)
+            self._note_failure(step.parent, step.proposal, evaluation)
         if self.best is not None and self.best.score > before:
             self.since_best = 0
             self.curve.append((event.step, self.best.score))
-        self.bandit.reward(step.proposal.proposer, self._credit(step), step.number)
+        self._credit(step)
         return step
 
-    def _credit(self, step: Step) -> float:
-        """Note what a step has taught by all that is known now; what it is worth to a proposer."""
+    def _note_untimed(self, elite: Elite) -> None:
+        name = elite.candidate.content_hash
+        if self.config.untimed and elite.evaluation.ok and elite.evaluation.untimed:
+            self._untimed[name] = None
+        else:
+            self._untimed.pop(name, None)
+
+    def _credit(self, step: Step) -> None:
+        """Note what a step has taught, and what it is worth, by all that is known now."""
         child = self.evaluated[step.proposal.candidate.content_hash]
         parent = self.evaluated.get(step.parent or "")
         step.beside = timed_beside(child.evaluation, step.parent) or step.beside
         gain = certain_gain(child.evaluation, parent.evaluation if parent else None, step.beside)
         if step.parent is not None:
             self.lessons.note(step.number, step.proposal.summary, gain)
-        return 0.0 if self.ranking.is_twin(child.evaluation) else gain
+        step.worth = 0.0 if self.ranking.is_twin(child.evaluation) else gain
 
     def _count(self, evaluation: Evaluation) -> None:
         """How far it came: compiled, correct, honest, faster."""
@@ -232,7 +239,7 @@ class RunState:
         if score(evaluation) > 1:
             self.funnel["faster"] += 1
 
-    def _note_failure(self, parent: str, proposal: Proposal, evaluation: Evaluation) -> None:
+    def _note_failure(self, parent: str | None, proposal: Proposal, evaluation: Evaluation) -> None:
         assert evaluation.reason is not None
         failure = Failure(
             summary=proposal.summary,
@@ -252,13 +259,11 @@ class RunState:
         if evaluation.stage is not Stage.UNSTABLE:  # which says nothing
             known = self.evaluated[name].candidate
             self.evaluated[name] = Elite(candidate=known, evaluation=evaluation)
-        self.archive.update(name, evaluation)
+            if name in self._untimed:
+                self._note_untimed(self.evaluated[name])
         self.ranking.hear(event)
         for step in self._concerned.get(name, ()):
             if step.evaluation is not None:
-                self.bandit.correct(step.proposal.proposer, self._credit(step), step.number)
-        best = self.ranking.best
-        if best is not None and best not in self.archive:
-            self.archive.add(self.evaluated[best], 0)  # it was turned away when others led
+                self._credit(step)
         if self.best is not None:
             self.curve.append((self.last_step, self.best.score))

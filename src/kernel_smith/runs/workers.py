@@ -1,4 +1,4 @@
-"""Who works on a run: the proposers that its configuration names, and who writes first programs."""
+"""Who works on a run: the workers that its configuration names, and who writes first programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.base import InThreads, Worker
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task, Usage
 from kernel_smith.runs.loop import Opener
 from kernel_smith.runs.state import RunState
@@ -16,26 +16,26 @@ _DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compi
 
 
 @contextlib.contextmanager
-def proposers_of(config: RunConfig, spent: Usage | None = None) -> Iterator[dict[str, Proposer]]:
+def workers_of(config: RunConfig, spent: Usage | None = None) -> Iterator[dict[str, Worker]]:
     """`spent` is what the run has taken from models so far: their caps count it."""
     made = {name: _make(name, config, spent) for name in config.proposers}
     try:
         yield made
     finally:
-        for proposer in made.values():
-            proposer.close()
+        for worker in made.values():
+            worker.close()
 
 
-def _make(name: str, config: RunConfig, spent: Usage | None) -> Proposer:
+def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
     """Imported only where they are wanted: each brings libraries of its own."""
     if name == "tuner":
         from kernel_smith.proposers.tuner import Tuner
 
-        return Tuner(config.seed)
+        return InThreads(Tuner(config.seed), config.proposals_in_flight)
     if name == "mutator":
         from kernel_smith.proposers.mutator import Mutator
 
-        return Mutator(config.seed)
+        return InThreads(Mutator(config.seed), config.proposals_in_flight)
     if name == "model":
         from kernel_smith.proposers.model import ModelProposer, make_settings
 

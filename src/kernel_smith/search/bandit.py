@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 _REMEMBERED = 40  # steps per proposer: what paid at the start may not pay later
@@ -28,20 +28,31 @@ class Bandit:
         self._rewards: dict[str, deque[_Reward]] = {
             name: deque(maxlen=_REMEMBERED) for name in self._weights
         }
-        self._asked = dict.fromkeys(self._weights, 0)
+        self._answered = dict.fromkeys(self._weights, 0)
+        self._waiting = dict.fromkeys(self._weights, 0)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._weights)
+    def asks(self) -> int:
+        """How often anybody was asked."""
+        return sum(map(self._asked, self._weights))
 
-    def choose(self, available: Mapping[str, bool] | None = None) -> str | None:
-        """The proposer to ask; None if none is available."""
-        names = [name for name in self._weights if available is None or available.get(name, True)]
+    def choose(self, free: Collection[str] | None = None) -> str | None:
+        """Return the proposer to ask, which counts as asked; None if none of these is known."""
+        names = [name for name in self._weights if free is None or name in free]
         if not names:
             return None
         chosen = max(names, key=self._promise)
-        self._asked[chosen] += 1
+        self._waiting[chosen] += 1
         return chosen
+
+    def answered(self, name: str) -> None:
+        """Count an answer, also where this bandit, rebuilt from events, did not see the ask."""
+        if name in self._weights:
+            self._waiting[name] = max(0, self._waiting[name] - 1)
+            self._answered[name] += 1
+
+    def _asked(self, name: str) -> int:
+        return self._answered[name] + self._waiting[name]
 
     def reward(self, name: str, gain: float, step: int | None = None) -> None:
         """`gain` is what is certain of the child's over its parent; 0 for a child that failed."""
@@ -55,10 +66,9 @@ class Bandit:
                 reward.worth = _worth(gain)
 
     def _promise(self, name: str) -> float:
-        rewards, asked = self._rewards[name], self._asked[name]
+        rewards = self._rewards[name]
         mean = (sum(reward.worth for reward in rewards) + 0.5) / (len(rewards) + 1)
-        total = sum(self._asked.values())
-        doubt = math.sqrt(math.log(total + 1) / (asked + 1))
+        doubt = math.sqrt(math.log(self.asks + 1) / (self._asked(name) + 1))
         return self._weights[name] * (mean + _CURIOSITY * doubt)
 
 

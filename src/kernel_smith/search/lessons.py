@@ -59,7 +59,7 @@ class _Tried:
 
 
 @dataclass
-class Lessons:
+class LessonBook:
     """Gains by kind of change: what is certain of a program's speed over its parent's."""
 
     _kinds: dict[str, _Tried] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Lessons:
         elif tried.times >= _OFTEN:
             self._vain.add(kind)
 
-    def told(self) -> tuple[str, ...]:
+    def lines(self) -> tuple[str, ...]:
         """What paid most, and what was tried often in vain."""
         kinds = self._kinds
         paid = heapq.nlargest(_SHOWN, self._paid, key=lambda kind: (kinds[kind].worth, kind))

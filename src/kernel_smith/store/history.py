@@ -11,6 +11,8 @@ from kernel_smith.records import (
     Evaluation,
     Event,
     Interval,
+    Label,
+    Noted,
     Reason,
     Remeasured,
     RunConfig,
@@ -41,7 +43,7 @@ class StepFacts:
     """One step; `stage` is None while it is in flight, and `speedup` is of the last measuring."""
 
     step: int
-    island: int
+    label: Label
     candidate: str
     proposer: str
     parents: tuple[str, ...]
@@ -120,6 +122,9 @@ class History:
             self.steps.pop(event.step, None)
             if event.conversation is not None:
                 self.usage += event.conversation.usage
+        elif isinstance(event, Noted):
+            if event.note.conversation is not None:
+                self.usage += event.note.conversation.usage
         elif isinstance(event, Remeasured):
             self._remeasured(event)
         elif isinstance(event, RunResumed):
@@ -155,7 +160,7 @@ class History:
         proposal = event.proposal
         facts = StepFacts(
             step=event.step,
-            island=event.island,
+            label=event.label,
             candidate=proposal.candidate.content_hash,
             proposer=proposal.proposer,
             parents=proposal.parents,

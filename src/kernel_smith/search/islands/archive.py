@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 from random import Random
 
 from kernel_smith.errors import BadInput
@@ -64,9 +63,8 @@ class Migration:
 
 
 class Archive:
-    def __init__(self, config: ArchiveConfig, seed: int = 0) -> None:
+    def __init__(self, config: ArchiveConfig) -> None:
         self.config = config
-        self._seed = seed
         self._features = features_named(config.features)
         self._islands = [Island(config.elites_per_cell) for _ in range(config.islands)]
         self._born: dict[str, int] = {}
@@ -84,10 +82,6 @@ class Archive:
         """The elite with this content hash."""
         found = self._member(candidate)
         return found.elite if found else None
-
-    def random(self, step: int) -> Random:
-        """Random numbers for one step of this run: the same ones when the run is resumed."""
-        return Random(f"{self._seed}/{step}")
 
     # What changes it
 
@@ -149,27 +143,6 @@ class Archive:
 
     def cell_of(self, elite: Elite) -> CellKey:
         return tuple(feature.of(elite) for feature in self._features)
-
-    @property
-    def cells_filled(self) -> int:
-        """How many different cells have members, on any island."""
-        return len({member.cell for member in self._members()})
-
-    def coverage(self) -> float:
-        """The share of all cells that have members, on any island."""
-        return self.cells_filled / prod(len(feature.bins) for feature in self._features)
-
-    def contenders(self) -> tuple[Elite, ...]:
-        """The best, and all that may in truth be as fast, the best first.
-
-        Their intervals reach the best's. If there is more than one, measure them side by side.
-        """
-        best = self._best
-        if best is None:
-            return ()
-        return tuple(
-            member.elite for member in self._ranked() if member.speedup.high >= best.speedup.low
-        )
 
     # What is drawn from it
 

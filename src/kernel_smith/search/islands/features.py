@@ -21,8 +21,6 @@ from kernel_smith.records import Elite, score
 CellKey = tuple[str, ...]
 """One bin per feature."""
 
-PAPER_FEATURES = ("complexity", "score")
-
 
 @dataclass(frozen=True)
 class Feature:
