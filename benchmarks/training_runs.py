@@ -25,11 +25,10 @@ from kernel_smith.records import (
     StepProposed,
     Task,
 )
-from kernel_smith.runs.loop import Loop
+from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.runs.presets import find_preset
 from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
-from kernel_smith.runs.workers import begin_with, first_programs
 from kernel_smith.store import Store
 
 BACKEND = "cpp"
@@ -119,7 +118,7 @@ class Runs:
     def __init__(self, store: Store, deadline: float) -> None:
         self.store = store
         self._deadline = deadline
-        self._loops: list[Loop] = []
+        self._running: list[Run] = []
         self._lock = threading.Lock()
         self.known = {key: summary for summary in store.runs() if (key := _key(store, summary.id))}
 
@@ -150,8 +149,8 @@ class Runs:
 
     def _stop(self) -> None:
         with self._lock:
-            for loop in self._loops:
-                loop.stopping = True
+            for run in self._running:
+                run.stop()
 
     def evolve(
         self,
@@ -173,12 +172,11 @@ class Runs:
             workers = make_workers(run.state)
             timed = BesideParent(engine, run.state)
             audience = timed.hear if beside else lambda *_: None
-            loop = run.evolve(workers, timed if beside else engine, audience)
             with self._lock:
-                self._loops.append(loop)
+                self._running.append(run)
             self._in_time(lambda: None)
-            loop.run(first_programs(run.state), run.state.seconds)
-            if loop.stopping:
+            run.search(timed if beside else engine, audience, workers=workers)
+            if run.stopping:
                 raise OutOfTime
             return run.state
 

@@ -9,9 +9,9 @@ import pytest
 from number_programs import program, speed_of
 
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Budget, Candidate, Message, Proposal, Reason, RunConfig, Task
+from kernel_smith.records import Budget, Candidate, Message, Reason, RunConfig, Task
+from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.runs.run import Run, fold
-from kernel_smith.runs.workers import begin_with, workers_of
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
@@ -42,10 +42,10 @@ def answer(speed: float) -> Reply:
 def evolve(tmp_path: Path, replies: list[Any], evaluations: int, task: Task) -> Any:
     with OpenAIServer(replies) as server, Store.open(tmp_path / "r.sqlite", create=True) as store:
         chosen = config(server, evaluations)
-        with Run.start(store, task, chosen) as run, workers_of(chosen) as proposers:
-            loop = run.evolve(proposers, TrivialEngine(speed_of), lambda *_: None)
-            first = program(1.0).model_copy(update={"source": START})
-            why = loop.run([("start", lambda: Proposal(candidate=first, proposer="start"))])
+        first = program(1.0).model_copy(update={"source": START})
+        chosen = begin_with(chosen, task, [first], with_seed=False)
+        with Run.start(store, task, chosen) as run:
+            why = run.search(TrivialEngine(speed_of))
         return why, fold(store, run.state.run), list(store.events(run.state.run))
 
 
@@ -79,8 +79,8 @@ def test_a_model_writes_the_first_program_and_mends_it(tmp_path: Path, task: Tas
     with OpenAIServer(replies) as server, Store.open(tmp_path / "r.sqlite", create=True) as store:
         chosen = config(server, 4).model_copy(update={"proposals_in_flight": 1})
         chosen = begin_with(chosen, task, [], with_seed=False)
-        with Run.start(store, task, chosen) as run, workers_of(chosen) as proposers:
-            run.evolve(proposers, TrivialEngine(judge), lambda *_: None).run([])
+        with Run.start(store, task, chosen) as run:
+            run.search(TrivialEngine(judge))
         first, second = run.state.steps[0], run.state.steps[1]
     assert first.parent is None and first.proposal.conversation is not None
     asked = first.proposal.conversation.messages

@@ -24,9 +24,11 @@ from kernel_smith.records import (
     StepProposed,
     Task,
 )
+from kernel_smith.runs.first_programs import first_programs
 from kernel_smith.runs.loop import Audience, Loop
 from kernel_smith.runs.remeasure import measure_again
 from kernel_smith.runs.state import OUTSIDE, RunState
+from kernel_smith.runs.workers import workers_of
 from kernel_smith.search.base import Strategy
 from kernel_smith.search.methods import make_strategy
 from kernel_smith.store import Store
@@ -40,6 +42,8 @@ class Run:
     state: RunState
     strategy: Strategy
     begun: RunStarted | RunResumed | None = None
+    stopping: bool = False
+    _loop: Loop | None = None
 
     @classmethod
     @contextlib.contextmanager
@@ -91,6 +95,32 @@ class Run:
         loop = Loop(self.state, self.strategy, workers, engine, self.append, audience)
         loop.resubmit(self.state.in_flight())
         return loop
+
+    def search(
+        self,
+        engine: Evaluator,
+        audience: Audience = lambda event, state: None,
+        *,
+        workers: Mapping[str, Worker] | None = None,
+    ) -> str:
+        """Begin, or go on, until there is a reason to stop; return the reason.
+
+        `workers` take the places of those that the configuration names.
+        """
+        with contextlib.ExitStack() as stack:
+            if workers is None:
+                made = workers_of(self.state.config, self.state.usage)
+                workers = stack.enter_context(made)
+            self._loop = self.evolve(workers, engine, audience)
+            self._loop.stopping = self.stopping
+            return self._loop.run(first_programs(self.state), self.state.seconds)
+
+    def stop(self) -> None:
+        """Have the search return soon; what is under way is done again when the run is resumed.
+        May be called from any thread, or from a signal's handler."""
+        self.stopping = True
+        if self._loop is not None:
+            self._loop.stopping = True
 
     def tell(
         self, candidate: Candidate, engine: Evaluator, parent: str | None, summary: str
