@@ -41,7 +41,8 @@ def optimize(
     backend: str = "cpp",
     precision: str | None = None,
     starts: Sequence[str] = (),
-    preset: str = "embedded",
+    preset: str | None = None,
+    method: str | None = None,
     budget: Budget | None = None,
     models: Path | None = None,
     lanes: int = 1,
@@ -51,6 +52,7 @@ def optimize(
 ) -> Optimized:
     """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
 
+    `preset` and `method` are those of `kernel-smith optimize`.
     `precision` overrides the task's, as `--precision` does.
     `engine` is the address of whoever evaluates, as for `--engine`; None: this machine, with as
     many candidates at once as `lanes`. Every step is kept in `store`. `models` is a TOML file that
@@ -63,6 +65,7 @@ def optimize(
         found,
         backend,
         preset=preset,
+        method=method,
         models=None if models is None else read_settings(models).model_dump(mode="json"),
         rebudget=None if budget is None else lambda _: budget,
         lanes=lanes,

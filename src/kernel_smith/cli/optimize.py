@@ -34,8 +34,17 @@ def optimize(
         typer.Option(help="A program to start from; default: the task's own. May be repeated."),
     ] = None,
     precision: PrecisionName = None,
-    preset: Annotated[str, typer.Option(help="embedded, model or paper.")] = "embedded",
+    preset: Annotated[
+        str | None, typer.Option(help="Who works, and how long: embedded, model, paper, ...")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="How it is searched: islands, greedy, best-of-n, one-shot, paper."),
+    ] = None,
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many answers, of use or not.")
+    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
@@ -94,13 +103,14 @@ def optimize(
     find_backend(backend)
     _check_output(output, found, backend, untimed=untimed)
     limits: dict[str, Any] = {"evaluations": evaluations, "target": target, "plateau": plateau}
-    limits |= {"tokens": tokens, "dollars": dollars}
+    limits |= {"rounds": rounds, "tokens": tokens, "dollars": dollars}
     limits["seconds"] = None if minutes is None else 60 * minutes
     limits["device_seconds"] = None if device_minutes is None else 60 * device_minutes
     config = configure(
         found,
         backend,
         preset=preset,
+        method=method,
         proposers=proposer,
         models=_model_settings(model, models),
         rebudget=partial(_budget, limits=limits),

@@ -92,6 +92,9 @@ class Budget(Record):
     """When to stop. None: not bounded by this."""
 
     evaluations: int | None = Field(default=None, ge=1)
+    rounds: int | None = Field(
+        default=None, ge=1, description="answers of workers, whatever came of them"
+    )
     seconds: float | None = Field(default=None, gt=0)
     device_seconds: float | None = Field(default=None, gt=0, description="spent evaluating")
     tokens: int | None = Field(default=None, ge=1)

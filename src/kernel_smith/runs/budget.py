@@ -25,6 +25,7 @@ def reason_to_stop(state: RunState, seconds: float) -> str | None:
     tokens = state.usage.prompt_tokens + state.usage.completion_tokens
     reasons = (
         (budget.evaluations, evaluated, "evaluations"),
+        (budget.rounds, state.rounds, "rounds"),
         (budget.device_seconds, state.device_seconds, "seconds of evaluation"),
         (budget.tokens, tokens, "tokens"),
         (budget.dollars, state.usage.dollars, "dollars"),

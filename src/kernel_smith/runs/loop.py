@@ -11,6 +11,7 @@ Everything that happens becomes an event first: appended to the store, then fold
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter, deque
@@ -225,6 +226,7 @@ class Loop:
             len(self._asked) < config.proposals_in_flight
             and len(self._asked) + len(self._ready) + len(self._evaluating) < room
             and self._fruitless < _FRUITLESS
+            and self._rounds_left() > 0
         ):
             try:
                 ask = self._strategy.next(self.state, self._free(), self._rng)
@@ -238,6 +240,13 @@ class Loop:
             request = request_of(self.state, ask, self._rng.getrandbits(32))
             future = self._workers[ask.worker].start(request)
             self._await(future, _Asked(ask.worker, ask.parent, ask.label))
+
+    def _rounds_left(self) -> float:
+        """Answers that may still be asked for: the last one is the last."""
+        limit = self.state.config.budget.rounds
+        if limit is None:
+            return math.inf
+        return limit - self.state.rounds - len(self._asked) - len(self._ready)
 
     def _await(self, future: Future[Any], asked: _Asked) -> None:
         self._asked[future] = asked

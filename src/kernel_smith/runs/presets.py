@@ -40,18 +40,34 @@ def with_model(backend: str) -> RunConfig:
 
 
 def paper(backend: str) -> RunConfig:
-    """The protocol of the Kernel-Smith paper: 40 rounds of a model, cells by complexity and score.
+    """The protocol of the Kernel-Smith paper: a model writes the first program from the reference,
+    and every one of its 40 answers is a round, whatever came of it. Cells by complexity and score.
 
     Its temperature of 0.6 and top-p of 0.95 are what models are asked with by default.
     """
+    return _model_alone(backend, "paper", rounds=40).model_copy(
+        update={"features": ("complexity", "score"), "elites_per_cell": 1}
+    )
+
+
+def best_of_n(backend: str) -> RunConfig:
+    """As many answers as the paper's, each from the reference alone."""
+    return _model_alone(backend, "best-of-n", rounds=40)
+
+
+def one_shot(backend: str) -> RunConfig:
+    """One answer, from the reference alone."""
+    return _model_alone(backend, "one-shot", rounds=1)
+
+
+def _model_alone(backend: str, method: str, rounds: int) -> RunConfig:
     return RunConfig(
         backend=backend,
+        method=method,
         proposers={"model": 1.0},
-        budget=Budget(evaluations=40),
+        budget=Budget(rounds=rounds),
         options=_OPTIONS,
         confirmation=_CONFIRMATION,
-        features=("complexity", "score"),
-        elites_per_cell=1,
     )
 
 
@@ -59,7 +75,11 @@ PRESETS: dict[str, Callable[[str], RunConfig]] = {
     "embedded": embedded,
     "model": with_model,
     "paper": paper,
+    "best-of-n": best_of_n,
+    "one-shot": one_shot,
 }
+PROTOCOLS = ("paper", "best-of-n", "one-shot")
+"""Those by which models are compared: from the reference, and each answer stands for itself."""
 
 
 def find_preset(name: str, backend: str) -> RunConfig:

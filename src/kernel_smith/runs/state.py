@@ -86,6 +86,8 @@ class RunState:
     device_seconds: float = 0.0
     seconds: float = 0.0
     curve: list[tuple[int, float]] = field(default_factory=list)
+    rounds: int = 0
+    """Answers of the workers that the configuration names, those that were dropped included."""
     since_best: int = 0
     last_step: int = -1
     ended: str | None = None
@@ -131,6 +133,7 @@ class RunState:
                 self.last_step = max(self.last_step, event.step)
                 self.funnel["dropped"] += 1
                 self.dropped[event.proposer] += 1
+                self.rounds += event.proposer in self.config.proposers
                 if event.conversation is not None:
                     self.usage += event.conversation.usage
             case Noted():
@@ -177,6 +180,7 @@ class RunState:
         self.last_step = max(self.last_step, event.step)
         self.known.add(fingerprint(proposal.candidate))
         self.by_proposer[proposal.proposer] += 1
+        self.rounds += proposal.proposer in self.config.proposers
         self.funnel["proposed"] += 1
         if proposal.conversation is not None:
             self.usage += proposal.conversation.usage

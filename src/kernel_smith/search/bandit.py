@@ -10,6 +10,19 @@ import math
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel_smith.records import (
+    Declined,
+    Event,
+    Remeasured,
+    StepDropped,
+    StepEvaluated,
+    StepProposed,
+)
+
+if TYPE_CHECKING:
+    from kernel_smith.runs.state import RunState
 
 _REMEMBERED = 40  # steps per proposer: what paid at the start may not pay later
 _CURIOSITY = 0.8
@@ -53,6 +66,25 @@ class Bandit:
 
     def _asked(self, name: str) -> int:
         return self._answered[name] + self._waiting[name]
+
+    def hear(self, event: Event, state: RunState) -> None:
+        """Learn from an event who was asked, and what came of it."""
+        match event:
+            case StepProposed():
+                self.answered(event.proposal.proposer)
+            case StepEvaluated():
+                step = state.steps[event.step]
+                self.reward(step.proposal.proposer, step.worth, step.number)
+            case StepDropped():
+                self.answered(event.proposer)
+                self.reward(event.proposer, 0.0)
+            case Declined():
+                self.answered(event.worker)
+                self.reward(event.worker, 0.0)
+            case Remeasured():
+                for step in state.steps_about(event.candidate):
+                    if step.evaluation is not None:
+                        self.correct(step.proposal.proposer, step.worth, step.number)
 
     def reward(self, name: str, gain: float, step: int | None = None) -> None:
         """`gain` is what is certain of the child's over its parent; 0 for a child that failed."""

@@ -50,6 +50,7 @@ class ModelProposer:
     ) -> None:
         if dollars is not None:
             _demand_prices(settings)
+        self._asks_again = settings.asks_again
         self._prompts = Prompts(settings)
         self._waiting = Waiting(settings.max_repairs)
         self._background = Background()
@@ -117,7 +118,9 @@ class ModelProposer:
         while True:
             client = self._pick(chance, preferred)
             try:
-                return await converse(client, self._prompts, messages, base)
+                return await converse(
+                    client, self._prompts, messages, base, asks_again=self._asks_again
+                )
             except ModelError as error:
                 if not error.lasting:
                     raise

@@ -12,13 +12,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kernel_smith.records import (
-    Declined,
     Event,
     Label,
     Migrated,
     Remeasured,
     RunConfig,
-    StepDropped,
     StepEvaluated,
     StepProposed,
 )
@@ -58,18 +56,14 @@ class Islands:
         return Ask(worker=worker, parent=name, context=context, label=label)
 
     def hear(self, event: Event, state: RunState) -> None:
+        self.bandit.hear(event, state)
         match event:
             case StepProposed():
-                self.bandit.answered(event.proposal.proposer)
                 parent = state.steps[event.step].parent
                 if parent is not None:
                     self.archive.note_child(parent)
             case StepEvaluated():
                 self._evaluated(state.steps[event.step], state)
-            case StepDropped():
-                self._in_vain(event.proposer)
-            case Declined():
-                self._in_vain(event.worker)
             case Remeasured():
                 self._remeasured(event, state)
             case Migrated():
@@ -79,7 +73,6 @@ class Islands:
         elite = state.evaluated[step.proposal.candidate.content_hash]
         if elite.evaluation.ok and not state.ranking.is_twin(elite.evaluation):
             self.archive.add(elite, self._home(step))
-        self.bandit.reward(step.proposal.proposer, step.worth, step.number)
         if self._islands > 1 and state.funnel["evaluated"] % self._migrate_every == 0:
             for plan in self.archive.migrants():
                 self.archive.add(state.evaluated[plan.candidate], plan.target)
@@ -88,15 +81,8 @@ class Islands:
         """Programs that nobody was asked for, such as first ones, go to all islands in turn."""
         return int(step.label.get(_ISLAND, step.number % self._islands))
 
-    def _in_vain(self, worker: str) -> None:
-        self.bandit.answered(worker)
-        self.bandit.reward(worker, 0.0)
-
     def _remeasured(self, event: Remeasured, state: RunState) -> None:
         self.archive.update(event.candidate, event.evaluation)
-        for step in state.steps_about(event.candidate):
-            if step.evaluation is not None:
-                self.bandit.correct(step.proposal.proposer, step.worth, step.number)
         best = state.ranking.best
         if best is not None and best not in self.archive:
             self.archive.add(state.evaluated[best], 0)  # it was turned away when others led
