@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from number_programs import Nudger, program, speed_of
 
-from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import InThreads, parent_of
 from kernel_smith.records import (
     Budget,
     Candidate,
-    Elite,
     Evaluation,
     Event,
     Note,
@@ -31,7 +29,6 @@ from kernel_smith.records import (
     Task,
 )
 from kernel_smith.runs.loop import Loop, Opener
-from kernel_smith.runs.remeasure import measure_again
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.islands.islands import Islands
@@ -219,12 +216,12 @@ def test_the_old_best_is_measured_again_unless_the_new_one_is_faster_beyond_doub
     task: Task, config: RunConfig, gain: float, measured: list[str]
 ) -> None:
     names = {program(1.0).content_hash: "champion", program(gain).content_hash: "contender"}
-    champion = Elite(candidate=program(1.0), evaluation=made_up(task, program(1.0), 1.0))
     engine = TrivialEngine(speed_of)
-    state = Recorded(task, config, engine).state
-    again = list(measure_again(state, engine, program(gain), champion))
-    assert [names[candidate] for candidate in engine.evaluated] == measured
-    assert [names[event.candidate] for event in again] == measured
+    few = config.model_copy(update={"proposers": {}})
+    run = Recorded(task, few, engine)
+    run.loop.run([*opener(1.0), *opener(gain)])
+    again = [event.candidate for event in run.of(Remeasured) if not event.confirming]  # type: ignore[union-attr]
+    assert [names[candidate] for candidate in again] == measured
 
 
 def test_a_contender_that_is_caught_when_measured_again_is_not_the_best(

@@ -216,6 +216,7 @@ class Remeasured(VersionedRecord):
         default=False,
         description="the search was over, and this measuring, which chose nobody, is what counts",
     )
+    seconds: float = Field(default=0.0, description="from submitting to the answer")
     at: datetime
 
 

@@ -36,11 +36,13 @@ def reason_to_stop(state: RunState, seconds: float) -> str | None:
     most = seconds_to_search(budget)
     if most is not None and seconds >= most:
         return f"the budget of {budget.seconds:g} seconds is spent"
-    if budget.target is not None and best is not None and best.score >= budget.target:
-        return _reached(budget)
     if budget.plateau is not None and best is not None and state.since_best >= budget.plateau:
         return f"{budget.plateau} evaluations without a new best"
-    if best is not None and best.evaluation.rooflines:
+    if best is None or state.is_challenging(best):
+        return None
+    if budget.target is not None and best.score >= budget.target:
+        return _reached(budget)
+    if best.evaluation.rooflines:
         nearest = min(roofline.share for roofline in best.evaluation.rooflines)
         if nearest >= _NEAR_THE_LIMIT:
             return f"the best kernel is at {nearest:.0%} of the device's limit"

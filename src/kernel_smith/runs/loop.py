@@ -11,6 +11,7 @@ Everything that happens becomes an event first: appended to the store, then fold
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import time
@@ -44,7 +45,7 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.budget import reason_to_stop, without_luck
 from kernel_smith.runs.confirm import answer, next_to_confirm
-from kernel_smith.runs.remeasure import measure_again
+from kernel_smith.runs.remeasure import Remeasuring
 from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
 from kernel_smith.search.base import Exhausted, Strategy
@@ -77,6 +78,7 @@ class _Submitted:
     step: Step
     begin: float
     again: bool = False
+    """It was too noisy to say anything about, and is measured a second time."""
 
 
 class Loop:
@@ -101,6 +103,7 @@ class Loop:
         self._evaluating: dict[Future[Evaluation], _Submitted] = {}
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._ready: deque[tuple[Proposal, Label]] = deque()
+        self._remeasuring = Remeasuring(state, engine, self._done.put)
         self._fruitless = 0
         self._exhausted: str | None = None
         self.stopping = False
@@ -216,7 +219,11 @@ class Loop:
 
     @property
     def _busy(self) -> bool:
-        return bool(self._evaluating or self._asked or self._ready)
+        return bool(self._evaluating or self._asked or self._ready or self._remeasuring)
+
+    @property
+    def _lanes_in_use(self) -> int:
+        return len(self._evaluating) + len(self._remeasuring.under_way)
 
     def _ask(self) -> None:
         """Keep workers at work, but not ahead of the lanes."""
@@ -224,7 +231,7 @@ class Loop:
         room = config.evaluations_in_flight + config.proposals_in_flight
         while (
             len(self._asked) < config.proposals_in_flight
-            and len(self._asked) + len(self._ready) + len(self._evaluating) < room
+            and len(self._asked) + len(self._ready) + self._lanes_in_use < room
             and self._fruitless < _FRUITLESS
             and self._rounds_left() > 0
         ):
@@ -260,7 +267,11 @@ class Loop:
         return [name for name in able if asked[name] < max(most, 1)]
 
     def _submit_ready(self) -> None:
-        while self._ready and len(self._evaluating) < self.state.config.evaluations_in_flight:
+        """Keep the lanes busy: with contenders first, since all that follows builds on them."""
+        lanes = self.state.config.evaluations_in_flight
+        while self._remeasuring.waiting and self._lanes_in_use < lanes:
+            self._remeasuring.submit()
+        while self._ready and self._lanes_in_use < lanes:
             proposal, label = self._ready.popleft()
             if self.state.is_known(proposal.candidate):
                 parent = proposal.parents[0] if proposal.parents else None
@@ -274,21 +285,24 @@ class Loop:
             assert step is not None
             self._submit(step)
 
-    def _submit(self, step: Step, *, again: bool = False) -> None:
-        """What was too noisy to say anything about is measured a second time."""
+    def _submit(self, step: Step, begin: float | None = None) -> None:
+        """`begin`: when it was submitted the first time, if this is the second."""
         options = self.state.config.options
         future = self._engine.submit(self.state.task, step.proposal.candidate, options)
-        self._evaluating[future] = _Submitted(step, time.monotonic(), again)
+        started = time.monotonic() if begin is None else begin
+        self._evaluating[future] = _Submitted(step, started, again=begin is not None)
         future.add_done_callback(self._done.put)
 
     def resubmit(self, steps: list[Step]) -> None:
-        """Evaluate what an interrupted run had proposed and not finished."""
+        """Evaluate what an interrupted run had proposed and not finished, and measure those again
+        that had taken the lead."""
         for step in steps:
             self._submit(step)
+        self._remeasuring.add_open()
 
     def _collect(self) -> None:
         """Take what is done; wait for something if nothing is."""
-        if not self._asked and not self._evaluating:
+        if not self._asked and not self._lanes_in_use:
             return
         try:
             first = self._done.get(timeout=_WAIT_SECONDS)
@@ -301,6 +315,8 @@ class Loop:
     def _take(self, future: Future[Any]) -> None:
         if future in self._evaluating:
             self._take_evaluation(future)
+        elif future in self._remeasuring.under_way:
+            self._take_remeasured(future)
         else:
             self._take_proposal(future)
 
@@ -345,9 +361,8 @@ class Loop:
         submitted = self._evaluating.pop(future)
         evaluation = future.result()
         if evaluation.stage is Stage.UNSTABLE and not submitted.again:
-            self._submit(submitted.step, again=True)
+            self._submit(submitted.step, submitted.begin)
             return
-        before = self.state.best
         spent = time.monotonic() - submitted.begin
         step = self.emit(
             StepEvaluated(
@@ -355,18 +370,36 @@ class Loop:
             )
         )
         assert step is not None
-        candidate = step.proposal.candidate
-        if before is not None and self.state.best is not before and evaluation.ok:
-            for event in measure_again(self.state, self._engine, candidate, before):
-                self.emit(event)
+        self._remeasuring.add_open()
+        name = step.proposal.candidate.content_hash
+        if name not in self.state.ranking.challenges:
+            self._teach(step)
+
+    def _take_remeasured(self, future: Future[Evaluation]) -> None:
+        event = self._remeasuring.take(future)
+        if event is None:
+            return
+        was_contender = event.candidate in self.state.ranking.challenges
+        self.emit(event)
+        if was_contender:
+            for step in self.state.steps_about(event.candidate):
+                if step.proposal.candidate.content_hash == event.candidate:
+                    self._teach(step)
+
+    def _teach(self, step: Step) -> None:
+        """Of a contender, what was measured again counts, and not what chose it."""
         worker = self._workers.get(step.proposal.proposer)
-        if worker is not None:  # what was measured again counts, not what chose it
-            worker.learn(step.proposal, self.state.evaluated[candidate.content_hash].evaluation)
+        if worker is not None:
+            known = self.state.evaluated[step.proposal.candidate.content_hash]
+            worker.learn(step.proposal, known.evaluation)
 
     def _drain(self) -> None:
-        """Wait for what is being evaluated, unless somebody is in a hurry."""
-        while self._evaluating and not self.stopping:
-            self._take(self._done.get())
+        """Wait for what is being measured, unless somebody is in a hurry."""
+        while (self._evaluating or self._remeasuring) and not self.stopping:
+            while self._remeasuring.waiting:
+                self._remeasuring.submit()
+            with contextlib.suppress(Empty):
+                self._take(self._done.get(timeout=_WAIT_SECONDS))
 
 
 def _now() -> datetime:

@@ -6,8 +6,10 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from queue import SimpleQueue
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.base import Evaluator
@@ -15,6 +17,7 @@ from kernel_smith.proposers.base import Worker
 from kernel_smith.records import (
     Budget,
     Candidate,
+    Evaluation,
     Event,
     Proposal,
     RunConfig,
@@ -26,7 +29,7 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.first_programs import first_programs
 from kernel_smith.runs.loop import Audience, Loop
-from kernel_smith.runs.remeasure import measure_again
+from kernel_smith.runs.remeasure import Remeasuring
 from kernel_smith.runs.state import OUTSIDE, RunState
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.search.base import Strategy
@@ -89,9 +92,10 @@ class Run:
             audience(self.begun, self.state)
         for step in self.state.steps.values():
             worker = workers.get(step.proposal.proposer)
-            if worker is not None and step.evaluation is not None:
-                known = self.state.evaluated[step.proposal.candidate.content_hash]
-                worker.learn(step.proposal, known.evaluation)
+            name = step.proposal.candidate.content_hash
+            judged = step.evaluation is not None and name not in self.state.ranking.challenges
+            if worker is not None and judged:
+                worker.learn(step.proposal, self.state.evaluated[name].evaluation)
         loop = Loop(self.state, self.strategy, workers, engine, self.append, audience)
         loop.resubmit(self.state.in_flight())
         return loop
@@ -138,12 +142,21 @@ class Run:
         begin = time.monotonic()
         evaluation = engine.submit(self.state.task, candidate, self.state.config.options).result()
         spent, now = time.monotonic() - begin, datetime.now(UTC)
-        before = self.state.best
         self._emit(StepEvaluated(step=number, evaluation=evaluation, seconds=spent, at=now))
-        if before is not None and self.state.best is not before and evaluation.ok:
-            for event in measure_again(self.state, engine, candidate, before):
-                self._emit(event)
+        self._measure_again(engine)
         return number
+
+    def _measure_again(self, engine: Evaluator) -> None:
+        """Measure a contender, and whom it challenges, before anybody goes on."""
+        done: SimpleQueue[Future[Evaluation]] = SimpleQueue()
+        remeasuring = Remeasuring(self.state, engine, done.put)
+        remeasuring.add_open()
+        while remeasuring:
+            if remeasuring.waiting:
+                remeasuring.submit()
+            event = remeasuring.take(done.get())
+            if event is not None:
+                self._emit(event)
 
     def _emit(self, event: Event) -> None:
         self.append(event)

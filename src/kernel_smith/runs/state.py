@@ -170,6 +170,10 @@ class RunState:
         """The steps that led to a program, or away from it."""
         return tuple(self._concerned.get(candidate, ()))
 
+    def is_challenging(self, elite: Elite) -> bool:
+        """Has it taken the lead, and not been measured again yet?"""
+        return elite.candidate.content_hash in self.ranking.challenges
+
     def in_flight(self) -> list[Step]:
         """Steps that were proposed and never finished: those of a run that was interrupted."""
         return [step for step in self.steps.values() if step.evaluation is None]
@@ -198,7 +202,7 @@ class RunState:
         self._count(evaluation)
         self.since_best += 1
         self.tried.clear()
-        before = self.best.score if self.best is not None else 0.0
+        bests = len(self.ranking.held)
         is_twin = evaluation.ok and self.ranking.is_twin(evaluation)
         self.ranking.hear(event)
         if is_twin:
@@ -207,9 +211,7 @@ class RunState:
             self._note_untimed(elite)
         else:
             self._note_failure(step.parent, step.proposal, evaluation)
-        if self.best is not None and self.best.score > before:
-            self.since_best = 0
-            self.curve.append((event.step, self.best.score))
+        self._note_lead(event.step, bests)
         self._credit(step)
         return step
 
@@ -265,9 +267,19 @@ class RunState:
             self.evaluated[name] = Elite(candidate=known, evaluation=evaluation)
             if name in self._untimed:
                 self._note_untimed(self.evaluated[name])
+        bests = len(self.ranking.held)
+        self.device_seconds += event.seconds
         self.ranking.hear(event)
         for step in self._concerned.get(name, ()):
             if step.evaluation is not None:
                 self._credit(step)
-        if self.best is not None:
-            self.curve.append((self.last_step, self.best.score))
+        self._note_lead(self.last_step, bests)
+
+    def _note_lead(self, step: int, bests: int) -> None:
+        """A new best, of more than there were, starts the wait for the next one anew."""
+        if len(self.ranking.held) > bests:
+            self.since_best = 0
+        if self.best is None or self.is_challenging(self.best):
+            return
+        if not self.curve or self.curve[-1][1] != self.best.score:
+            self.curve.append((step, self.best.score))
