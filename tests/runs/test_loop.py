@@ -255,6 +255,53 @@ def test_an_interrupted_run_ends_cleanly(task: Task, config: RunConfig) -> None:
     assert run.loop.run(opener()) == "interrupted"
 
 
+@pytest.mark.parametrize("budget", [Budget(evaluations=8), Budget(evaluations=30, plateau=3)])
+def test_a_first_program_that_takes_its_time_has_its_place(
+    task: Task, config: RunConfig, budget: Budget
+) -> None:
+    """It comes when there is nothing left to ask for but what it may lead to."""
+
+    class Slower(Nudger):
+        def propose(self, request: Request) -> Proposal:
+            self.asked += 1
+            made = super().propose(request)
+            if self.asked == least:
+                late.set()
+            return made.model_copy(update={"candidate": program(0.5 + self.asked / 1000)})
+
+        asked = 0
+
+    def compiled() -> Proposal:
+        assert late.wait(60)
+        return Proposal(candidate=program(3.0), proposer="seed")
+
+    late, least = threading.Event(), 6
+    assert budget.evaluations is not None
+    run = Recorded(
+        task, config.model_copy(update={"budget": budget}), TrivialEngine(speed_of), nudger=Slower()
+    )
+    run.loop.run([*opener(), ("seed", compiled)])
+    assert run.state.by_proposer["seed"] == 1
+    assert run.state.best is not None and speed_of(run.state.best.candidate) == 3.0
+    assert run.state.funnel["evaluated"] <= budget.evaluations
+
+
+def test_no_answer_is_asked_for_that_would_not_be_evaluated(task: Task, config: RunConfig) -> None:
+    class Counting(Nudger):
+        asked = 0
+
+        def propose(self, request: Request) -> Proposal:
+            self.asked += 1
+            return super().propose(request)
+
+    counting = Counting()
+    many = config.model_copy(update={"proposals_in_flight": 8, "evaluations_in_flight": 4})
+    run = Recorded(task, many, TrivialEngine(speed_of, seconds=0.005, lanes=4), nudger=counting)
+    run.loop.run(opener())
+    assert run.state.funnel["evaluated"] == 40
+    assert counting.asked == 39 + run.state.funnel["dropped"]
+
+
 def test_a_stored_run_goes_on_where_it_was(tmp_path: Path, task: Task, config: RunConfig) -> None:
     half = config.model_copy(update={"budget": Budget(evaluations=15)})
     with Store.open(tmp_path / "runs.sqlite", create=True) as store:

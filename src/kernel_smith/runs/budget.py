@@ -18,8 +18,11 @@ def seconds_to_search(budget: Budget) -> float | None:
     return budget.seconds - min(_RESERVE_SECONDS, _RESERVE_SHARE * budget.seconds)
 
 
-def reason_to_stop(state: RunState, seconds: float) -> str | None:
-    """In words; None to go on. `seconds` are those that the run has taken so far, in all."""
+def reason_to_stop(state: RunState, seconds: float, *, more_first: bool = False) -> str | None:
+    """In words; None to go on. `seconds` are those that the run has taken so far, in all.
+
+    `more_first`: a first program is still to come, and where it leads nobody knows.
+    """
     budget, best = state.config.budget, state.best
     evaluated = state.funnel["evaluated"]
     tokens = state.usage.prompt_tokens + state.usage.completion_tokens
@@ -36,10 +39,10 @@ def reason_to_stop(state: RunState, seconds: float) -> str | None:
     most = seconds_to_search(budget)
     if most is not None and seconds >= most:
         return f"the budget of {budget.seconds:g} seconds is spent"
-    if budget.plateau is not None and best is not None and state.since_best >= budget.plateau:
-        return f"{budget.plateau} evaluations without a new best"
     if best is None or state.is_challenging(best):
         return None
+    if budget.plateau is not None and not more_first and state.since_best >= budget.plateau:
+        return f"{budget.plateau} evaluations without a new best"
     if budget.target is not None and best.score >= budget.target:
         return _reached(budget)
     if best.evaluation.rooflines:

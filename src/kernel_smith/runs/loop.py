@@ -69,6 +69,8 @@ class _Asked:
     worker: str
     parent: str | None = None
     label: Label = field(default_factory=dict)
+    first: bool = False
+    """Nobody asked for it: the run begins with it."""
 
 
 @dataclass
@@ -117,7 +119,7 @@ class Loop:
         begin = time.monotonic() - seconds_before
         threads = ThreadPoolExecutor(self.state.config.proposals_in_flight)
         for name, opener in openers:
-            self._await(threads.submit(opener), _Asked(name))
+            self._await(threads.submit(opener), _Asked(name, first=True))
         problem: str | None = None
         try:
             why = self._search(begin)
@@ -215,7 +217,14 @@ class Loop:
             return self._exhausted
         if self._fruitless >= _FRUITLESS and not self._busy:
             return "no proposer has anything new to try"
-        return reason_to_stop(self.state, seconds)
+        return reason_to_stop(self.state, seconds, more_first=self._first_under_way())
+
+    def _first_under_way(self) -> bool:
+        """Is a program still to come that nobody was asked for?"""
+        coming = [proposal.proposer for proposal, _ in self._ready]
+        coming += [each.step.proposal.proposer for each in self._evaluating.values()]
+        asked = any(each.first for each in self._asked.values())
+        return asked or any(name not in self._workers for name in coming)
 
     @property
     def _busy(self) -> bool:
@@ -227,14 +236,7 @@ class Loop:
 
     def _ask(self) -> None:
         """Keep workers at work, but not ahead of the lanes."""
-        config = self.state.config
-        room = config.evaluations_in_flight + config.proposals_in_flight
-        while (
-            len(self._asked) < config.proposals_in_flight
-            and len(self._asked) + len(self._ready) + self._lanes_in_use < room
-            and self._fruitless < _FRUITLESS
-            and self._rounds_left() > 0
-        ):
+        while self._has_room() and self._fruitless < _FRUITLESS and self._left() > 0:
             try:
                 ask = self._strategy.next(self.state, self._free(), self._rng)
             except Exhausted as end:
@@ -248,12 +250,24 @@ class Loop:
             future = self._workers[ask.worker].start(request)
             self._await(future, _Asked(ask.worker, ask.parent, ask.label))
 
-    def _rounds_left(self) -> float:
-        """Answers that may still be asked for: the last one is the last."""
-        limit = self.state.config.budget.rounds
-        if limit is None:
-            return math.inf
-        return limit - self.state.rounds - len(self._asked) - len(self._ready)
+    def _has_room(self) -> bool:
+        config = self.state.config
+        asked = sum(not each.first for each in self._asked.values())
+        room = config.evaluations_in_flight + config.proposals_in_flight
+        busy = asked + len(self._ready) + self._lanes_in_use
+        return asked < config.proposals_in_flight and busy < room
+
+    def _left(self) -> float:
+        """How many may still be asked for, if all that is under way is to fit into the budget: a
+        first program that takes its time has its place, and no answer is paid for in vain."""
+        budget, coming = self.state.config.budget, len(self._asked) + len(self._ready)
+        left = math.inf
+        if budget.rounds is not None:
+            left = budget.rounds - self.state.rounds - coming
+        if budget.evaluations is not None:
+            begun = self.state.funnel["evaluated"] + len(self._evaluating)
+            left = min(left, budget.evaluations - begun - coming)
+        return left
 
     def _await(self, future: Future[Any], asked: _Asked) -> None:
         self._asked[future] = asked
