@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 from kernel_smith.search.bandit import Bandit
@@ -21,6 +22,21 @@ def test_who_pays_is_asked_more_often_and_nobody_is_forgotten() -> None:
     counts = asked(Bandit({"good": 1.0, "poor": 1.0}), {"good": 1.5, "poor": 0.9}, 200)
     assert counts["good"] > 2 * counts["poor"]
     assert counts["poor"] > 5
+
+
+def test_one_whose_steps_pay_far_more_often_gets_most_asks() -> None:
+    """Steps that pay are few, and gain little: one in three brings 5%, or one in a hundred."""
+    chance, share = random.Random(0), 0.0
+    for _ in range(20):
+        bandit = Bandit({"good": 1.0, "poor": 1.0})
+        for step in range(60):
+            name = bandit.choose()
+            assert name is not None
+            bandit.answered(name)
+            pays = chance.random() < (0.37 if name == "good" else 0.01)
+            bandit.reward(name, 1.05 if pays else 1.0, step)
+            share += (name == "good") / 60 / 20
+    assert share > 0.75
 
 
 def test_a_larger_weight_is_asked_more_often() -> None:

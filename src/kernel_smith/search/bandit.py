@@ -1,7 +1,8 @@
 """Which proposer is asked next: those that paid are asked more often, and none is forgotten.
 
-Each proposer's reward is what its recent steps certainly gained over their parents.
-The choice is the largest of mean plus uncertainty (UCB), scaled by the weight that the user gave.
+Each proposer's reward is what its recent steps certainly gained over their parents. The choice is
+the largest of that, as a share of the best one's, plus uncertainty (UCB), scaled by the weight that
+the user gave.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
 
 _REMEMBERED = 40  # steps per proposer: what paid at the start may not pay later
-_CURIOSITY = 0.8
+_CURIOSITY = 1.2
+_ON_TRUST = 20  # steps
 _LARGEST_GAIN = math.log(2)  # one lucky step must not decide everything
 
 
@@ -54,7 +56,8 @@ class Bandit:
         names = [name for name in self._weights if free is None or name in free]
         if not names:
             return None
-        chosen = max(names, key=self._promise)
+        shares = self._shares()
+        chosen = max(names, key=lambda name: self._promise(name, shares))
         self._waiting[chosen] += 1
         return chosen
 
@@ -97,11 +100,25 @@ class Bandit:
             if reward.step == step:
                 reward.worth = _worth(gain)
 
-    def _promise(self, name: str) -> float:
-        rewards = self._rewards[name]
-        mean = (sum(reward.worth for reward in rewards) + 0.5) / (len(rewards) + 1)
+    def _promise(self, name: str, shares: Mapping[str, float]) -> float:
         doubt = math.sqrt(math.log(self.asks + 1) / (self._asked(name) + 1))
-        return self._weights[name] * (mean + _CURIOSITY * doubt)
+        return self._weights[name] * (shares[name] + _CURIOSITY * doubt)
+
+    def _shares(self) -> dict[str, float]:
+        """What each one's steps brought, of what those of the best brought.
+
+        Most steps of anybody gain nothing, and usual gains are a few percent: beside them what is
+        uncertain would always look large. Everybody has a few usual steps on trust, since one
+        lucky step of few says little.
+        """
+        sums = {name: sum(each.worth for each in own) for name, own in self._rewards.items()}
+        steps = {name: len(own) for name, own in self._rewards.items()}
+        usual = sum(sums.values()) / max(1, sum(steps.values()))
+        means = {
+            name: (sums[name] + _ON_TRUST * usual) / (steps[name] + _ON_TRUST) for name in sums
+        }
+        most = max(means.values())
+        return {name: mean / most if most > 0 else 0.0 for name, mean in means.items()}
 
 
 def _worth(gain: float) -> float:
