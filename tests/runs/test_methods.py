@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from number_programs import program, speed_of
 
-from kernel_smith.records import Budget, Candidate, Event, Reason, Task
+from kernel_smith.evaluation.engines.made_up import made_up
+from kernel_smith.records import (
+    Budget,
+    Candidate,
+    Event,
+    Proposal,
+    Reason,
+    RunStarted,
+    StepEvaluated,
+    StepProposed,
+    Task,
+)
 from kernel_smith.runs.config import configure
 from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.base import Strategy
+from kernel_smith.search.methods import make_strategy
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
@@ -32,6 +50,7 @@ class Searched:
     events: list[Event]
     asked: list[list[dict[str, str]]]
     """The messages of each request."""
+    strategy: Strategy
 
     @property
     def answers(self) -> list[Any]:
@@ -75,7 +94,8 @@ def search(
         with Run.start(store, task, config) as run:
             why = run.search(TrivialEngine(judge))
         events = [event for _, event in store.events(run.state.run)]
-        return Searched(why, run.state, events, [each["messages"] for each in server.requests])
+        asked = [each["messages"] for each in server.requests]
+        return Searched(why, run.state, events, asked, run.strategy)
 
 
 def brings_a_kernel(task: Task, folder: Path) -> Task:
@@ -165,3 +185,109 @@ def test_no_more_is_asked_for_than_there_are_rounds(
     replies = [answer(1 + number / 10) for number in range(20)]
     found = search(tmp_path, task, "paper", replies, Budget(rounds=7), in_flight=in_flight)
     assert len(found.asked) == found.state.rounds == 7
+
+
+# ---------------------------------------------------------------- tree search
+
+
+def parents_of(found: Searched) -> list[float]:
+    """The speeds of the programs that were changed, in their order."""
+    by_hash = {step.proposal.candidate.content_hash: step for step in found.state.steps.values()}
+    steps = [step for step in found.answers if step.parent is not None]
+    return [speed_of(by_hash[step.parent].proposal.candidate) for step in steps]
+
+
+def test_tree_search_widens_what_was_visited_and_goes_back_to_what_was_not(
+    tmp_path: Path, task: Task
+) -> None:
+    """One child is better than its sister, which has its turns all the same."""
+    replies = [answer(3.0), answer(2.5), *(answer(2.0 - number / 100) for number in range(40))]
+    budget = Budget(evaluations=30)
+    found = search(tmp_path, task, "uct", replies, budget, [program(1.0)])
+    changed = Counter(parents_of(found))
+    assert changed[3.0] > 0 and changed[2.5] > 0 and changed[1.0] > 2
+    assert changed[3.0] < sum(changed.values()) / 2
+    visits = Counter[str]()
+    for step in found.answers:
+        visits.update([step.proposal.candidate.content_hash, *lineage(found, step)])
+    children = Counter(step.parent for step in found.answers)
+    for name, count in children.items():
+        assert count <= math.sqrt(visits[name] + 1) + 1, "as many as the root of its visits"
+    assert max(len(list(lineage(found, step))) for step in found.answers) >= 3, "it goes deep"
+
+
+def lineage(found: Searched, step: Any) -> Iterator[str]:
+    name = step.parent
+    while name is not None:
+        yield name
+        name = found.state.steps_about(name)[0].parent
+
+
+def test_asks_of_a_tree_search_that_are_under_way_are_not_sent_after(task: Task) -> None:
+    """Nobody has answered yet, so the same node is not the best choice for ever."""
+    config = configure(task, "cpp", method="uct", proposers=["mutator"], starts=[program(1.0)])
+    now = datetime.now(UTC)
+    state = RunState.begin(RunStarted(run="r", task=task, config=config, at=now))
+    strategy = make_strategy(config)
+    root = program(1.0).content_hash
+    for number, speed in enumerate((1.0, 2.0, 1.9)):
+        parents = (root,) if number else ()
+        proposal = Proposal(candidate=program(speed), proposer="mutator", parents=parents)
+        judged = made_up(task, program(speed), speed)
+        for event in (
+            StepProposed(step=number, proposal=proposal, at=now),
+            StepEvaluated(step=number, evaluation=judged, seconds=1.0, at=now),
+        ):
+            state.apply(event)
+            strategy.hear(event, state)
+    asked = [strategy.next(state, ["mutator"], random.Random(0)) for _ in range(8)]
+    parents_asked = {each.parent for each in asked if each is not None}
+    assert parents_asked >= {program(2.0).content_hash, program(1.9).content_hash}
+
+
+# ---------------------------------------------------------------- contrast
+
+
+def test_contrast_shows_a_slower_program_and_asks_for_the_difference(
+    tmp_path: Path, task: Task
+) -> None:
+    replies = [answer(3.0 - number / 5) for number in range(10)]
+    found = search(tmp_path, task, "contrast", replies, Budget(evaluations=10), [program(1.0)])
+    questions = [messages[1]["content"] for messages in found.asked]
+    compared = [each for each in questions if "# Slower programs for this task" in each]
+    assert len(compared) >= 5
+    for question in compared:
+        assert "what makes the faster one fast" in question
+        before, _, after = question.partition("# The program to improve")
+        (slower,) = re.findall(r"speed = ([\d.]+)", before)
+        faster = re.findall(r"speed = ([\d.]+)", after)[0]
+        assert float(slower) < float(faster)
+    assert len(set(compared)) > 1, "not always the same two"
+
+
+def test_without_anything_to_compare_with_a_change_is_asked_for(tmp_path: Path, task: Task) -> None:
+    found = search(tmp_path, task, "contrast", [answer(2.0)], Budget(evaluations=2), [program(1.0)])
+    (question,) = (messages[1]["content"] for messages in found.asked)
+    assert "Slower programs" not in question and "# The program to improve" in question
+
+
+# ---------------------------------------------------------------- all of them
+
+
+@pytest.mark.parametrize("method", ["islands", "greedy", "uct", "contrast"])
+def test_a_method_that_is_rebuilt_from_events_asks_for_the_same(
+    tmp_path: Path, task: Task, method: str
+) -> None:
+    replies = [answer(1 + number % 7 / 10 + number / 1000) for number in range(40)]
+    replies[3], replies[8] = answer(-1.0), NONSENSE
+    found = search(tmp_path, task, method, replies, Budget(evaluations=25), [program(1.0)])
+    built = make_strategy(found.state.config)
+    again = RunState.begin(found.events[0])  # type: ignore[arg-type]
+    for event in found.events[1:]:
+        again.apply(event)
+        built.hear(event, again)
+    rng, other = random.Random(1), random.Random(1)
+    for _ in range(10):
+        asked = built.next(again, ["model"], rng)
+        assert asked is not None
+        assert asked == found.strategy.next(found.state, ["model"], other)

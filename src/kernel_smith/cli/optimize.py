@@ -39,7 +39,9 @@ def optimize(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="How it is searched: islands, greedy, best-of-n, one-shot, paper."),
+        typer.Option(
+            help="How it is searched: islands, uct, contrast, greedy, best-of-n, one-shot, paper."
+        ),
     ] = None,
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
     rounds: Annotated[

@@ -33,7 +33,14 @@ from kernel_smith.records.evaluation import (
 )
 from kernel_smith.records.job import Job, JobError, JobRequest, JobState
 from kernel_smith.records.options import Baseline, Limits, Options, Sampling
-from kernel_smith.records.request import Exemplars, Failures, Lessons, Request, Section
+from kernel_smith.records.request import (
+    Contrast,
+    Exemplars,
+    Failures,
+    Lessons,
+    Request,
+    Section,
+)
 from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_of
 from kernel_smith.records.step import (
     Budget,
@@ -82,6 +89,7 @@ __all__ = [
     "CompileReport",
     "Confinement",
     "ConfirmationBegun",
+    "Contrast",
     "Conversation",
     "Declined",
     "Device",

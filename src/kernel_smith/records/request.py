@@ -18,6 +18,13 @@ class Exemplars(Record):
     programs: tuple[Elite, ...]
 
 
+class Contrast(Record):
+    """Programs that are slower than the parent, to be compared with it before one is written."""
+
+    kind: Literal["contrast"] = "contrast"
+    programs: tuple[Elite, ...]
+
+
 class Failures(Record):
     """What was tried from here and did not work, newest last."""
 
@@ -32,7 +39,7 @@ class Lessons(Record):
     lessons: tuple[str, ...]
 
 
-Section = Annotated[Exemplars | Failures | Lessons, Field(discriminator="kind")]
+Section = Annotated[Exemplars | Contrast | Failures | Lessons, Field(discriminator="kind")]
 
 
 class Request(Record):
@@ -48,6 +55,11 @@ class Request(Record):
     @property
     def exemplars(self) -> tuple[Elite, ...]:
         sections = (part for part in self.context if isinstance(part, Exemplars))
+        return tuple(elite for section in sections for elite in section.programs)
+
+    @property
+    def contrast(self) -> tuple[Elite, ...]:
+        sections = (part for part in self.context if isinstance(part, Contrast))
         return tuple(elite for section in sections for elite in section.programs)
 
     @property

@@ -12,9 +12,11 @@ from kernel_smith.errors import BadInput
 from kernel_smith.plugins import load_method, offered_methods
 from kernel_smith.records import RunConfig
 from kernel_smith.search.base import Strategy
+from kernel_smith.search.contrast import Contrastive
 from kernel_smith.search.greedy import Greedy
 from kernel_smith.search.independent import Independent
 from kernel_smith.search.islands.islands import Islands
+from kernel_smith.search.uct import Uct
 
 MakeStrategy = Callable[[RunConfig], Strategy]
 
@@ -22,6 +24,8 @@ METHODS: dict[str, MakeStrategy] = {
     "islands": Islands,
     "paper": Islands,
     "greedy": Greedy,
+    "uct": Uct,
+    "contrast": Contrastive,
     "best-of-n": Independent,
     "one-shot": Independent.one_shot,
 }

@@ -1,7 +1,8 @@
 """What a model is told: first all that stays the same over a run, then the step at hand.
 
 Servers keep the beginning of a prompt that they have seen, so what is stable comes first. A prompt
-that is too long loses the least important parts: other programs, then failures, then the log.
+that is too long loses the least important parts: other programs, failures, slower programs to
+compare with, then the log.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class _Plan:
 
     exemplars: int
     failures: int
+    contrast: bool = True
     log: bool = True
     lessons: bool = True
     details: bool = True
@@ -139,6 +141,9 @@ class Prompts:
             )
             for number, elite in enumerate(_others(request)[: plan.exemplars], 1)
         ]
+        if plan.contrast and request.contrast:
+            shown = "\n\n".join(map(_with_verdict, request.contrast))
+            parts.append(fill("contrast", programs=shown))
         if request.parent is not None:
             parts.append(self._parent(request.parent, plan))
         if plan.failures:
@@ -190,14 +195,20 @@ def _plans(request: Request) -> Iterator[_Plan]:
     exemplars, failures = len(_others(request)), len(request.failures)
     yield from (_Plan(left, failures) for left in range(exemplars, -1, -1))
     yield from (_Plan(0, left) for left in range(failures - 1, -1, -1))
-    yield _Plan(0, 0, log=False)
-    yield _Plan(0, 0, log=False, lessons=False)
-    yield _Plan(0, 0, log=False, lessons=False, details=False)
+    if request.contrast:
+        yield _Plan(0, 0, contrast=False)
+    yield _Plan(0, 0, contrast=False, log=False)
+    yield _Plan(0, 0, contrast=False, log=False, lessons=False)
+    yield _Plan(0, 0, contrast=False, log=False, lessons=False, details=False)
 
 
 def _others(request: Request) -> tuple[Elite, ...]:
     source = request.parent.candidate.source if request.parent is not None else None
     return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
+
+
+def _with_verdict(elite: Elite) -> str:
+    return f"{headline(elite.evaluation)}\n\n{fenced(elite.candidate.source)}"
 
 
 def _failure(failure: Failure) -> str:
