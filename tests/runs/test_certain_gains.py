@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from number_programs import Nudger, program, speed_of
 
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
@@ -27,6 +26,7 @@ from kernel_smith.records.gains import certain_gain
 from kernel_smith.runs.loop import Loop
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.islands.islands import Islands
+from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from number_programs import program
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Budget, Task
 from kernel_smith.runs.config import configure
+from kernel_smith.testing.numbers import program
 
 MODELS = {"models": [{"name": "m", "base_url": "http://127.0.0.1:1/v1"}]}
 

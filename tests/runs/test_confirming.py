@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from number_programs import Nudger, program, speed_of
 
 from kernel_smith.cli.confirmation_text import confirmation_in_words, describe_confirmation
 from kernel_smith.cli.exit_codes import of_run
@@ -39,6 +38,7 @@ from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.islands.islands import Islands
 from kernel_smith.store import Store
+from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import Judgement, TrivialEngine
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from number_programs import program, speed_of
 
 import kernel_smith
 from kernel_smith import api
 from kernel_smith.records import Budget, Task
+from kernel_smith.testing.numbers import program, speed_of
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from number_programs import Nudger, program, speed_of
 
 from kernel_smith.proposers.base import InThreads, parent_of
 from kernel_smith.records import (
@@ -33,6 +32,7 @@ from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.islands.islands import Islands
 from kernel_smith.store import Store
+from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 
 

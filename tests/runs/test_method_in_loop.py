@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from number_programs import Nudger, program, speed_of
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
@@ -31,6 +30,7 @@ from kernel_smith.runs.run import Run, replay
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.base import Ask, Exhausted
 from kernel_smith.store import Store
+from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 
 SPENT = Usage(prompt_tokens=10, requests=1)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from number_programs import program, speed_of
 
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
@@ -34,6 +33,7 @@ from kernel_smith.runs.state import RunState
 from kernel_smith.search.base import Strategy
 from kernel_smith.search.methods import make_strategy
 from kernel_smith.store import Store
+from kernel_smith.testing.numbers import program, speed_of
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from number_programs import program, speed_of
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Budget, Candidate, Message, Reason, RunConfig, Task
 from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.store import Store
+from kernel_smith.testing.numbers import program, speed_of
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from number_programs import Nudger, program, speed_of
 
 from kernel_smith.records import (
     Budget,
@@ -23,6 +22,7 @@ from kernel_smith.records import (
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
 from kernel_smith.store import History, Store
+from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 from kernel_smith.trajectories.lineage import RunIndex
 

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from number_programs import Nudger, program, speed_of
-
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import parent_of
 from kernel_smith.records import (
@@ -32,6 +30,7 @@ from kernel_smith.runs.run import Run, replay
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.islands.islands import Islands
 from kernel_smith.store import History, Store
+from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 from kernel_smith.trajectories.lineage import RunIndex
 
