@@ -46,7 +46,7 @@ from training_figures import (
 from training_fleet import Fleet
 from training_outcomes import SHARES, Told, told_of
 from training_rows import LADDERS, Wanted, leave_out_long_answers, longest_row, make_rows, rows_in
-from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configured, say, starting
+from training_runs import BACKEND, BEGIN, Counted, Runs, configured, say, starting
 
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.evaluation.engines.base import Evaluator
@@ -57,6 +57,7 @@ from kernel_smith.records import (
     Sampling,
     Task,
 )
+from kernel_smith.runs.campaign import Key, OutOfTime
 from kernel_smith.runs.state import RunState
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.store import Store
@@ -102,7 +103,7 @@ class Recipe:
             say(f"collect: {len(left)} of {len(keys)} runs")
             with Fleet(self.chosen.judges) as fleet:
                 work = [partial(self._collect, runs, fleet, key, left[key]) for key in left]
-                runs.do(work, at_once=2 * self.chosen.judges)
+                runs.do_all(work, at_once=2 * self.chosen.judges)
 
     def _collect(self, runs: Runs, fleet: Fleet, key: Key, task: Task) -> None:
         budget = Budget(evaluations=self.chosen.evaluations)
@@ -241,7 +242,7 @@ class Recipe:
                 if any(key.arm == arm for key in left)
             }
             work = [partial(self._compare, runs, fleet, models, key) for key in left]
-            runs.do(work, at_once=self.chosen.at_once or len(work))
+            runs.do_all(work, at_once=self.chosen.at_once or len(work))
 
     def _model(self, arm: str) -> Path:
         """What a training has come to, even if it was not finished."""

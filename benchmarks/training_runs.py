@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple
 
 from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.proposers.base import NothingToPropose, Worker
@@ -21,15 +20,14 @@ from kernel_smith.records import (
     Proposal,
     Request,
     RunConfig,
-    RunStarted,
     StepProposed,
     Task,
 )
+from kernel_smith.runs.campaign import Campaign, Key, OutOfTime
 from kernel_smith.runs.first_programs import begin_with
+from kernel_smith.runs.loop import Audience
 from kernel_smith.runs.presets import find_preset
-from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
-from kernel_smith.store import Store
 
 BACKEND = "cpp"
 BEGIN = time.monotonic()
@@ -37,18 +35,6 @@ BEGIN = time.monotonic()
 
 def say(what: str) -> None:
     print(f"[{time.monotonic() - BEGIN:6.1f} s] {what}", flush=True)
-
-
-class Key(NamedTuple):
-    """Which run of the experiment it is; kept in the run's own configuration."""
-
-    arm: str
-    task: str
-    seed: int
-
-
-class OutOfTime(Exception):
-    """The next call goes on."""
 
 
 class Counted:
@@ -112,45 +98,17 @@ class BesideParent:
         return self._engine.submit(task, candidate, options, beside=beside)
 
 
-class Runs:
-    """Many runs at once, in one store; those that were stopped go on, all stop when time is up."""
+class Runs(Campaign):
+    """The runs of the experiment."""
 
-    def __init__(self, store: Store, deadline: float) -> None:
-        self.store = store
-        self._deadline = deadline
-        self._running: list[Run] = []
-        self._lock = threading.Lock()
-        self.known = {key: summary for summary in store.runs() if (key := _key(store, summary.id))}
-
-    def ended(self, key: Key) -> bool:
-        return key in self.known and self.known[key].state == "ended"
-
-    def do(self, work: Sequence[Callable[[], None]], at_once: int) -> None:
+    def do_all(self, work: Sequence[Callable[[], None]], at_once: int) -> None:
         """Raises `OutOfTime` where some of the work is left."""
-        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._stop)
-        timer.start()
-        try:
-            with ThreadPoolExecutor(at_once) as threads:
-                futures = [threads.submit(self._in_time, each) for each in work]
-        finally:  # also where somebody pressed Ctrl-C
-            timer.cancel()
-            self._stop()
-        errors = [error for future in futures if (error := future.exception()) is not None]
+        errors = self.do(work, at_once)
         for error in errors:
             if not isinstance(error, OutOfTime):
                 say(f"a run failed: {error!r}")
         if errors:
-            raise OutOfTime(f"{len(errors)} of {len(futures)} runs are left.")
-
-    def _in_time(self, work: Callable[[], None]) -> None:
-        if time.monotonic() >= self._deadline:
-            raise OutOfTime
-        work()
-
-    def _stop(self) -> None:
-        with self._lock:
-            for run in self._running:
-                run.stop()
+            raise OutOfTime(f"{len(errors)} of {len(work)} runs are left.")
 
     def evolve(
         self,
@@ -162,30 +120,12 @@ class Runs:
         *,
         beside: bool,
     ) -> RunState:
-        settings = config.settings | {"experiment": key._asdict()}
-        config = config.model_copy(update={"settings": settings, "seed": key.seed})
-        if key in self.known:
-            opened = Run.resume(self.store, self.known[key].id)
-        else:
-            opened = Run.start(self.store, task, config)
-        with opened as run:
-            workers = make_workers(run.state)
-            timed = BesideParent(engine, run.state)
-            audience = timed.hear if beside else lambda *_: None
-            with self._lock:
-                self._running.append(run)
-            self._in_time(lambda: None)
-            run.search(timed if beside else engine, audience, workers=workers)
-            if run.stopping:
-                raise OutOfTime
-            return run.state
+        def timed_beside(state: RunState) -> tuple[Evaluator, Audience]:
+            timed = BesideParent(engine, state)
+            return timed, timed.hear
 
-
-def _key(store: Store, run: str) -> Key | None:
-    _, first = next(store.events(run))
-    assert isinstance(first, RunStarted)
-    noted = first.config.settings.get("experiment")
-    return Key(**noted) if noted else None
+        watch = timed_beside if beside else None
+        return self.search(key, task, config, engine, make_workers, watch)
 
 
 def starting(task: Task) -> Candidate:
