@@ -3,10 +3,11 @@
 Every program is a node below the one that it was made from; first programs are below the root. To
 choose what is changed next, the tree is walked from the root: at each node either a new child is
 asked for, if it has few for how often it was visited (progressive widening), or the walk goes on to
-the child with the largest sum of value and uncertainty. A node's value is the mean over all that
-came of it: the logarithm of the score, from 0 for the worst that was timed, and for failures, to 1
-for the best. There is one operator: whoever is asked gets the parent with the best programs of its
-lineage, its failures and the run's lessons, and may draft, debug or improve.
+the child with the largest sum of value and uncertainty. A node's value is that of the best program
+that came of it: the logarithm of its score, from 0 for the worst that was timed to 1 for the best.
+A mean would be right for games, where the other side answers; here whoever asks keeps the best.
+There is one operator: whoever is asked gets the parent with the best programs of its lineage, its
+failures and the run's lessons, and may draft, debug or improve.
 
 Kernels are deterministic where games are not, so a node is not played out: its own evaluation is
 its first visit.
@@ -37,7 +38,7 @@ from kernel_smith.search.context import context_of
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
 
-_CURIOSITY = 0.7
+_CURIOSITY = 0.3
 _WIDENING = 0.5  # a node has about the root of its visits as children
 _ROOT = ""
 _SHOWN = 3
@@ -54,9 +55,8 @@ class _Node:
     """Answers here and below, those that failed or are still being judged included."""
     waiting: int = 0
     """Asks here and below that were not answered yet: who is under way is not sent after."""
-    timed: int = 0
-    logarithms: float = 0.0
-    """The sum over those that were timed."""
+    best: float = 0.0
+    """The highest score here and below."""
 
 
 class Uct:
@@ -120,11 +120,7 @@ class Uct:
 
     def _value(self, node: _Node) -> float:
         span = self._highest - self._lowest
-        if not node.timed or not node.visits:
-            return 0.0
-        if span <= 0:
-            return 0.5
-        return (node.logarithms - node.timed * self._lowest) / span / (node.visits + node.waiting)
+        return (math.log(node.best) - self._lowest) / span if span > 0 else 0.0
 
     def _grow(self, name: str, parent: str | None) -> None:
         if name in self._nodes:
@@ -145,14 +141,14 @@ class Uct:
     def _score(self, name: str, state: RunState) -> None:
         """Put what is known of a program now in the place of what was."""
         node, score = self._nodes[name], _fitness(state.evaluated[name], state)
-        before = math.log(node.score) if node.score > 0 else 0.0
-        after = math.log(score) if score > 0 else 0.0
-        for above in self._up_from(name):
-            above.timed += (score > 0) - (node.score > 0)
-            above.logarithms += after - before
         node.score = score
+        for above in self._up_from(name):
+            below = (self._nodes[child].best for child in above.children)
+            above.best = max(above.score, *below) if above.children else above.score
         if score > 0:
-            self._lowest, self._highest = min(self._lowest, after), max(self._highest, after)
+            logarithm = math.log(score)
+            self._lowest = min(self._lowest, logarithm)
+            self._highest = max(self._highest, logarithm)
 
     def _up_from(self, name: str | None) -> Iterator[_Node]:
         return (self._nodes[each] for each in self._names_up_from(name))
