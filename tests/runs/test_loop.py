@@ -286,6 +286,24 @@ def test_a_first_program_that_takes_its_time_has_its_place(
     assert run.state.funnel["evaluated"] <= budget.evaluations
 
 
+def test_a_worker_that_never_answers_does_not_keep_others_from_the_budget(
+    task: Task, config: RunConfig
+) -> None:
+    class Sleeper(Nudger):
+        name = "sleeper"
+
+        def start(self, request: Request) -> Future[Proposal | Note]:
+            return Future()
+
+    both = {"proposers": {"nudger": 1.0, "sleeper": 1.0}, "proposals_in_flight": 4}
+    few = config.model_copy(update={**both, "budget": Budget(evaluations=5)})
+    run = Recorded(task, few, TrivialEngine(speed_of), nudger=Nudger(), sleeper=Sleeper())
+    late = threading.Timer(60, setattr, (run.loop, "stopping", True))
+    late.start()
+    assert run.loop.run(opener()) == "the budget of 5 evaluations is spent"
+    late.cancel()
+
+
 def test_no_answer_is_asked_for_that_would_not_be_evaluated(task: Task, config: RunConfig) -> None:
     class Counting(Nudger):
         asked = 0

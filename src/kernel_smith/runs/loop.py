@@ -236,7 +236,7 @@ class Loop:
 
     def _ask(self) -> None:
         """Keep workers at work, but not ahead of the lanes."""
-        while self._has_room() and self._fruitless < _FRUITLESS and self._left() > 0:
+        while self._has_room() and self._fruitless < _FRUITLESS and self._rounds_left() > 0:
             try:
                 ask = self._strategy.next(self.state, self._free(), self._rng)
             except Exhausted as end:
@@ -257,28 +257,33 @@ class Loop:
         busy = asked + len(self._ready) + self._lanes_in_use
         return asked < config.proposals_in_flight and busy < room
 
-    def _left(self) -> float:
-        """How many may still be asked for, if all that is under way is to fit into the budget: a
-        first program that takes its time has its place, and no answer is paid for in vain."""
-        budget, coming = self.state.config.budget, len(self._asked) + len(self._ready)
-        left = math.inf
-        if budget.rounds is not None:
-            left = budget.rounds - self.state.rounds - coming
-        if budget.evaluations is not None:
-            begun = self.state.funnel["evaluated"] + len(self._evaluating)
-            left = min(left, budget.evaluations - begun - coming)
-        return left
+    def _rounds_left(self) -> float:
+        """How many answers may still be asked for."""
+        limit = self.state.config.budget.rounds
+        coming = len(self._asked) + len(self._ready)
+        return math.inf if limit is None else limit - self.state.rounds - coming
+
+    def _evaluations_left(self) -> float:
+        """How many programs there is room for; a first one that takes its time has its place."""
+        limit = self.state.config.budget.evaluations
+        if limit is None:
+            return math.inf
+        first = sum(each.first for each in self._asked.values())
+        begun = self.state.funnel["evaluated"] + len(self._evaluating)
+        return limit - begun - first - len(self._ready)
 
     def _await(self, future: Future[Any], asked: _Asked) -> None:
         self._asked[future] = asked
         future.add_done_callback(self._done.put)
 
     def _free(self) -> list[str]:
-        """One worker that takes its time must not keep all others waiting."""
-        most = self.state.config.proposals_in_flight - (len(self._workers) > 1)
+        """One worker that takes its time must not keep all others waiting, and none is asked for
+        more than could be evaluated."""
+        places = self.state.config.proposals_in_flight - (len(self._workers) > 1)
+        most = min(max(places, 1), self._evaluations_left())
         asked = Counter(asked.worker for asked in self._asked.values())
         able = self._workers if self.state.best is not None else self._beginners
-        return [name for name in able if asked[name] < max(most, 1)]
+        return [name for name in able if asked[name] < most]
 
     def _submit_ready(self) -> None:
         """Keep the lanes busy: with contenders first, since all that follows builds on them."""
