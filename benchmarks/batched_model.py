@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from kernel_smith.closing import Closing
 from kernel_smith.errors import InternalError
+from kernel_smith.proposers.base import parent_of
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.failures import NoProgram
 from kernel_smith.proposers.model.parse import Program, parse_answer
@@ -204,7 +205,7 @@ class BatchedModel(Closing):
 
 
 class BatchedProposer:
-    """A `Proposer` that shows the model a parent and its verdict, as its training did, and asks
+    """A `Writer` that shows the model a parent and its verdict, as its training did, and asks
     once. Other programs, failures and lessons of the run are not told."""
 
     name = "model"
@@ -214,8 +215,7 @@ class BatchedProposer:
         self._prompts = Prompts(settings)
 
     def propose(self, request: Request) -> Proposal:
-        untold: dict[str, Any] = {"exemplars": (), "failures": (), "lessons": ()}
-        messages = self._prompts.build(request.model_copy(update=untold)).messages
+        messages = self._prompts.build(request.model_copy(update={"context": ()})).messages
         begin = time.monotonic()
         answer = self._model.ask(messages)
         usage = Usage(
@@ -227,7 +227,7 @@ class BatchedProposer:
         said = Conversation(
             model=self._model.name, messages=messages, response=answer.text, usage=usage
         )
-        parent = request.parent.candidate
+        parent = parent_of(request).candidate
         parsed = parse_answer(answer.text, parent.source)
         if not isinstance(parsed, Program):
             error = NoProgram(parsed.reason, hint="train the model, or ask another")

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from loop_overhead import Nudger, program, speed_of
 
-from kernel_smith.evolution.run import Run, fold
+from kernel_smith.proposers.base import InThreads
 from kernel_smith.records import Budget, Proposal, RunConfig, StepEvaluated, StepProposed, Task
+from kernel_smith.runs.run import Run, fold
 from kernel_smith.store import Store
 from kernel_smith.testing.trivial import TrivialEngine
 
@@ -31,19 +32,19 @@ from kernel_smith.testing.trivial import TrivialEngine
 def work(path: Path, evaluations: int, seed: int) -> None:
     """Start the run, or go on with it."""
     engine = TrivialEngine(speed_of, seconds=0.002)
-    proposers = {"nudger": Nudger(0.001, seed)}
+    workers = {"nudger": InThreads(Nudger(0.001, seed), 2)}
     with Store.open(path, create=True) as store:
         runs = store.runs()
         if runs:
             with Run.resume(store, runs[0].id) as run:
-                run.evolve(proposers, engine, lambda *_: None).run(opening(run))
+                run.evolve(workers, engine, lambda *_: None).run(opening(run))
             return
         task = Task(name="numbers", source="class Model: pass")
         config = RunConfig(
             backend="cpp", proposers={"nudger": 1.0}, budget=Budget(evaluations=evaluations)
         )
         with Run.start(store, task, config) as run:
-            run.evolve(proposers, engine, lambda *_: None).run(opening(run))
+            run.evolve(workers, engine, lambda *_: None).run(opening(run))
 
 
 def opening(run: Run) -> list[tuple[str, object]]:

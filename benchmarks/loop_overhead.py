@@ -34,8 +34,7 @@ from typing import Any
 
 from common import describe_machine
 
-from kernel_smith.evolution.run import Run
-from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.base import InThreads, Worker, parent_of
 from kernel_smith.proposers.model import ModelProposer, make_settings
 from kernel_smith.records import (
     Budget,
@@ -49,6 +48,7 @@ from kernel_smith.records import (
     Task,
     Usage,
 )
+from kernel_smith.runs.run import Run
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
@@ -84,7 +84,7 @@ class Nudger:
         with self._lock:
             self._count += 1
             rng = random.Random(f"{self._seed}/{self._count}")
-        parent = request.parent.candidate
+        parent = parent_of(request).candidate
         child = program(rng.uniform(0.5, 1.0))
         asked = f"{PREFIX}\n{parent.source}\nattempt {self._count}"
         conversation = Conversation(
@@ -105,9 +105,6 @@ class Nudger:
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Nothing to learn."""
-
-    def close(self) -> None:
-        """Nothing is under way."""
 
 
 def answer(request: dict[str, Any]) -> Reply:
@@ -159,8 +156,9 @@ def run(
     load = round(os.getloadavg()[0], 1)
     task = Task(name="numbers", source=f"# {PREFIX}\nclass Model: pass\n")
     with Store.open(path, create=True) as store, Run.start(store, task, config) as opened:
-        proposers: dict[str, Proposer] = {name: model or Nudger(settings.get("proposal", 0.0))}
-        loop = opened.evolve(proposers, engine, lambda *_: None)
+        nudger = InThreads(Nudger(settings.get("proposal", 0.0)), config.proposals_in_flight)
+        workers: dict[str, Worker] = {name: model or nudger}
+        loop = opened.evolve(workers, engine, lambda *_: None)
         begin, processor = time.monotonic(), time.process_time()
         first = Proposal(candidate=program(0.5), proposer="start")
         loop.run([("start", lambda: first)])

@@ -36,11 +36,11 @@ from common import describe_machine
 
 from kernel_smith.errors import UserError
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import Budget, Candidate, Evaluation, Options, Sampling, Task
+from kernel_smith.runs.config import configure
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run
+from kernel_smith.runs.state import RunState
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 
@@ -96,27 +96,16 @@ def evolve(
     task: Task, chosen: argparse.Namespace, store: Store, engine: LocalPool
 ) -> tuple[RunState, str]:
     """A run by tuner, mutator and seed, or those of them that take part."""
-    backend = chosen.backend
-    config = find_preset("embedded", backend)
-    weights = {name: 1.0 for name in config.proposers if name in chosen.only}
-    in_flight = max(1, chosen.lanes // chosen.at_once)
-    config = config.model_copy(
-        update={
-            "proposers": weights,
-            "budget": Budget(evaluations=chosen.evaluations),
-            "confirmation": final_options(backend),
-            "evaluations_in_flight": in_flight,
-            "proposals_in_flight": max(2, in_flight),
-        }
+    config = configure(
+        task,
+        chosen.backend,
+        proposers=chosen.only,
+        rebudget=lambda _: Budget(evaluations=chosen.evaluations),
+        lanes=max(1, chosen.lanes // chosen.at_once),
     )
-    starts = [
-        Candidate(backend=backend, source=Path(path).read_text(), name="start.py")
-        for name, path in task.starts.items()
-        if name == backend
-    ]
-    config = begin_with(config, task, starts, with_seed="seed" in chosen.only)
-    with Run.start(store, task, config) as run, proposers_of(config) as proposers:
-        why = run.evolve(proposers, engine, lambda *_: None).run(first_programs(run.state))
+    config = config.model_copy(update={"confirmation": final_options(chosen.backend)})
+    with Run.start(store, task, config) as run:
+        why = run.search(engine)
         return run.state, why
 
 

@@ -159,7 +159,9 @@ def make_pairs(task: Task, count: int, *, prompts: bool) -> list[Event]:
             conversation=conversation,
         )
         parent = candidate.content_hash
-        events.append(StepProposed(step=step, island=step % 3, proposal=proposal, at=now()))
+        events.append(
+            StepProposed(step=step, label={"island": step % 3}, proposal=proposal, at=now())
+        )
         evaluation = make_evaluation(task, candidate, chance)
         events.append(StepEvaluated(step=step, evaluation=evaluation, seconds=1.2, at=now()))
     return events

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import Evaluation, RunStarted, Stage, StepDropped, StepEvaluated
 from kernel_smith.records.gains import gain_over
+from kernel_smith.runs.state import RunState
 from kernel_smith.store import Store
 
 SHARES = ("parsed", "repeated", "compiled", "correct", "faster", "cheating")

@@ -46,19 +46,20 @@ from training_figures import (
 from training_fleet import Fleet
 from training_outcomes import SHARES, Told, told_of
 from training_rows import LADDERS, Wanted, leave_out_long_answers, longest_row, make_rows, rows_in
-from training_runs import BACKEND, BEGIN, Counted, Key, OutOfTime, Runs, configured, say, starting
+from training_runs import BACKEND, BEGIN, Counted, Runs, configured, say, starting
 
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.evolution.crew import proposers_of
-from kernel_smith.evolution.state import RunState
-from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.base import InThreads, Worker
 from kernel_smith.records import (
     Budget,
     Options,
     Sampling,
     Task,
 )
+from kernel_smith.runs.campaign import Key, OutOfTime
+from kernel_smith.runs.state import RunState
+from kernel_smith.runs.workers import workers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
 
@@ -102,7 +103,7 @@ class Recipe:
             say(f"collect: {len(left)} of {len(keys)} runs")
             with Fleet(self.chosen.judges) as fleet:
                 work = [partial(self._collect, runs, fleet, key, left[key]) for key in left]
-                runs.do(work, at_once=2 * self.chosen.judges)
+                runs.do_all(work, at_once=2 * self.chosen.judges)
 
     def _collect(self, runs: Runs, fleet: Fleet, key: Key, task: Task) -> None:
         budget = Budget(evaluations=self.chosen.evaluations)
@@ -112,7 +113,7 @@ class Recipe:
                 key,
                 task,
                 config,
-                lambda state: stack.enter_context(proposers_of(state.config)),
+                lambda state: stack.enter_context(workers_of(state.config)),
                 fleet,
                 beside=False,
             )
@@ -241,7 +242,7 @@ class Recipe:
                 if any(key.arm == arm for key in left)
             }
             work = [partial(self._compare, runs, fleet, models, key) for key in left]
-            runs.do(work, at_once=self.chosen.at_once or len(work))
+            runs.do_all(work, at_once=self.chosen.at_once or len(work))
 
     def _model(self, arm: str) -> Path:
         """What a training has come to, even if it was not finished."""
@@ -263,16 +264,17 @@ class Recipe:
         name = "model" if key.arm in models else key.arm
         config = configured(task, (name,), Budget(), seed=False)
 
-        def proposers(state: RunState) -> dict[str, Proposer]:
+        def workers(state: RunState) -> dict[str, Worker]:
             if key.arm in models:
-                proposer: Proposer = BatchedProposer(models[key.arm])
+                writer = BatchedProposer(models[key.arm])
+                worker: Worker = InThreads(writer, config.proposals_in_flight)
             else:
-                proposer = alone.enter_context(proposers_of(state.config))[name]
+                worker = alone.enter_context(workers_of(state.config))[name]
             asked = state.by_proposer[name] + state.dropped[name]
-            return {name: Counted(proposer, self.chosen.proposals - asked)}
+            return {name: Counted(worker, self.chosen.proposals - asked)}
 
         with contextlib.ExitStack() as alone:
-            state = runs.evolve(key, task, config, proposers, fleet, beside=True)
+            state = runs.evolve(key, task, config, workers, fleet, beside=True)
         gain = final_gain(state, task, fleet)
         line = {**key._asdict(), "run": state.run, "gain": gain}
         with (self.folder / "finals.jsonl").open("a") as file:

@@ -5,31 +5,29 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple
 
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.evolution.crew import begin_with, first_programs
-from kernel_smith.evolution.loop import Loop
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
-from kernel_smith.evolution.state import RunState
-from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.proposers.base import NothingToPropose, Worker
 from kernel_smith.records import (
     Budget,
     Candidate,
     Evaluation,
     Event,
+    Note,
     Options,
     Proposal,
     Request,
     RunConfig,
-    RunStarted,
     StepProposed,
     Task,
 )
-from kernel_smith.store import Store
+from kernel_smith.runs.campaign import Campaign, Key, OutOfTime
+from kernel_smith.runs.first_programs import begin_with
+from kernel_smith.runs.loop import Audience
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.state import RunState
 
 BACKEND = "cpp"
 BEGIN = time.monotonic()
@@ -39,40 +37,34 @@ def say(what: str) -> None:
     print(f"[{time.monotonic() - BEGIN:6.1f} s] {what}", flush=True)
 
 
-class Key(NamedTuple):
-    """Which run of the experiment it is; kept in the run's own configuration."""
-
-    arm: str
-    task: str
-    seed: int
-
-
-class OutOfTime(Exception):
-    """The next call goes on."""
-
-
 class Counted:
-    """A proposer who may be asked for so many proposals and no more."""
+    """A worker who may be asked for so many proposals and no more."""
 
-    def __init__(self, proposer: Proposer, left: int) -> None:
-        self.name = proposer.name
-        self.learn = proposer.learn
-        self.close = proposer.close
-        self._proposer = proposer
+    begins = False
+
+    def __init__(self, worker: Worker, left: int) -> None:
+        self.name = worker.name
+        self.learn = worker.learn
+        self.close = worker.close
+        self._worker = worker
         self._left = left
         self._lock = threading.Lock()
 
-    def propose(self, request: Request) -> Proposal:
+    def start(self, request: Request) -> Future[Proposal | Note]:
         with self._lock:
             if self._left <= 0:
-                raise NothingToPropose("all that may be asked for was asked for")
+                nothing: Future[Proposal | Note] = Future()
+                nothing.set_exception(NothingToPropose("all that may be asked for was asked for"))
+                return nothing
             self._left -= 1
-        try:
-            return self._proposer.propose(request)
-        except NothingToPropose:
+        future = self._worker.start(request)
+        future.add_done_callback(self._count_back)
+        return future
+
+    def _count_back(self, future: Future[Proposal | Note]) -> None:
+        if not future.cancelled() and isinstance(future.exception(), NothingToPropose):
             with self._lock:
                 self._left += 1
-            raise
 
 
 class BesideParent:
@@ -106,81 +98,34 @@ class BesideParent:
         return self._engine.submit(task, candidate, options, beside=beside)
 
 
-class Runs:
-    """Many runs at once, in one store; those that were stopped go on, all stop when time is up."""
+class Runs(Campaign):
+    """The runs of the experiment."""
 
-    def __init__(self, store: Store, deadline: float) -> None:
-        self.store = store
-        self._deadline = deadline
-        self._loops: list[Loop] = []
-        self._lock = threading.Lock()
-        self.known = {key: summary for summary in store.runs() if (key := _key(store, summary.id))}
-
-    def ended(self, key: Key) -> bool:
-        return key in self.known and self.known[key].state == "ended"
-
-    def do(self, work: Sequence[Callable[[], None]], at_once: int) -> None:
+    def do_all(self, work: Sequence[Callable[[], None]], at_once: int) -> None:
         """Raises `OutOfTime` where some of the work is left."""
-        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._stop)
-        timer.start()
-        try:
-            with ThreadPoolExecutor(at_once) as threads:
-                futures = [threads.submit(self._in_time, each) for each in work]
-        finally:  # also where somebody pressed Ctrl-C
-            timer.cancel()
-            self._stop()
-        errors = [error for future in futures if (error := future.exception()) is not None]
+        errors = self.do(work, at_once)
         for error in errors:
             if not isinstance(error, OutOfTime):
                 say(f"a run failed: {error!r}")
         if errors:
-            raise OutOfTime(f"{len(errors)} of {len(futures)} runs are left.")
-
-    def _in_time(self, work: Callable[[], None]) -> None:
-        if time.monotonic() >= self._deadline:
-            raise OutOfTime
-        work()
-
-    def _stop(self) -> None:
-        with self._lock:
-            for loop in self._loops:
-                loop.stopping = True
+            raise OutOfTime(f"{len(errors)} of {len(work)} runs are left.")
 
     def evolve(
         self,
         key: Key,
         task: Task,
         config: RunConfig,
-        make_proposers: Callable[[RunState], dict[str, Proposer]],
+        make_workers: Callable[[RunState], dict[str, Worker]],
         engine: Evaluator,
         *,
         beside: bool,
     ) -> RunState:
-        settings = config.settings | {"experiment": key._asdict()}
-        config = config.model_copy(update={"settings": settings, "seed": key.seed})
-        if key in self.known:
-            opened = Run.resume(self.store, self.known[key].id)
-        else:
-            opened = Run.start(self.store, task, config)
-        with opened as run:
-            proposers = make_proposers(run.state)
-            timed = BesideParent(engine, run.state)
-            audience = timed.hear if beside else lambda *_: None
-            loop = run.evolve(proposers, timed if beside else engine, audience)
-            with self._lock:
-                self._loops.append(loop)
-            self._in_time(lambda: None)
-            loop.run(first_programs(run.state), run.state.seconds)
-            if loop.stopping:
-                raise OutOfTime
-            return run.state
+        def timed_beside(state: RunState) -> tuple[Evaluator, Audience]:
+            timed = BesideParent(engine, state)
+            return timed, timed.hear
 
-
-def _key(store: Store, run: str) -> Key | None:
-    _, first = next(store.events(run))
-    assert isinstance(first, RunStarted)
-    noted = first.config.settings.get("experiment")
-    return Key(**noted) if noted else None
+        watch = timed_beside if beside else None
+        return self.search(key, task, config, engine, make_workers, watch)
 
 
 def starting(task: Task) -> Candidate:

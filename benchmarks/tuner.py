@@ -35,11 +35,12 @@ def elite(engine: LocalEngine, task: Task, candidate: Candidate, options: Option
 def tune(engine: LocalEngine, task: Task, source: str, count: int, options: Options) -> dict:
     tuner = Tuner(patience=count)
     first = best = elite(engine, task, Candidate(source=source), options)
-    tried = []
+    tried, backend = [], first.candidate.backend
     begin = time.perf_counter()
     for number in range(count):
         try:
-            proposal = tuner.propose(Request(task=task, parent=best, seed=number))
+            request = Request(task=task, backend=backend, parent=best, seed=number)
+            proposal = tuner.propose(request)
         except NothingToPropose:
             break
         child = elite(engine, task, proposal.candidate, options)

@@ -13,8 +13,8 @@ from hypothesis import settings
 
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
-from kernel_smith.evolution import presets
 from kernel_smith.records import Options, Sampling, Task
+from kernel_smith.runs import presets
 from kernel_smith.tasks import read_task
 
 # How long an example takes says nothing on a machine that also compiles and measures. Examples are

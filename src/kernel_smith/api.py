@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import open_engine
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
 from kernel_smith.proposers.model import read_settings
 from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
+from kernel_smith.runs.config import configure
+from kernel_smith.runs.run import Run
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task, with_precision
 
@@ -43,7 +41,8 @@ def optimize(
     backend: str = "cpp",
     precision: str | None = None,
     starts: Sequence[str] = (),
-    preset: str = "embedded",
+    preset: str | None = None,
+    method: str | None = None,
     budget: Budget | None = None,
     models: Path | None = None,
     lanes: int = 1,
@@ -53,36 +52,31 @@ def optimize(
 ) -> Optimized:
     """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
 
+    `preset` and `method` are those of `kernel-smith optimize`.
     `precision` overrides the task's, as `--precision` does.
     `engine` is the address of whoever evaluates, as for `--engine`; None: this machine, with as
-    many candidates at once as `lanes`. Every step is kept in `store`. Presets that ask a model need
-    `models`, a TOML file that names some. Raises `BadInput` if no program to start from is
-    accepted.
+    many candidates at once as `lanes`. Every step is kept in `store`. `models` is a TOML file that
+    names models to ask, which makes `model` the usual preset. Raises `BadInput` if no program to
+    start from is accepted.
     """
     found = with_precision(find_task(task) if isinstance(task, str) else task, precision)
-    config = find_preset(preset, backend)
-    update: dict[str, Any] = {
-        "budget": budget or config.budget,
-        "evaluations_in_flight": lanes,
-    }
-    if models is not None:
-        update["settings"] = {"model": read_settings(models).model_dump(mode="json")}
-    config = config.model_copy(update=update)
-    texts = list(starts) or [
-        Path(path).read_text(encoding="utf-8")
-        for name, path in found.starts.items()
-        if name == backend
-    ]
-    first = [Candidate(backend=backend, source=text, name="start.py") for text in texts]
-    config = begin_with(config, found, first, with_seed=True)
+    given = [Candidate(backend=backend, source=text, name="start.py") for text in starts]
+    config = configure(
+        found,
+        backend,
+        preset=preset,
+        method=method,
+        models=None if models is None else read_settings(models).model_dump(mode="json"),
+        rebudget=None if budget is None else lambda _: budget,
+        lanes=lanes,
+        starts=given or None,
+    )
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
         open_engine(engine, lanes) as judges,
-        proposers_of(config) as proposers,
     ):
-        loop = run.evolve(proposers, judges, lambda event, _: on_event(event))
-        why = loop.run(first_programs(run.state))
+        why = run.search(judges, lambda event, _: on_event(event))
         best = run.state.best
         if best is None:
             raise BadInput(

@@ -17,7 +17,7 @@ import pytest
 from kernel_smith.cli.main import main
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.evolution import presets
+from kernel_smith.runs import presets
 
 PROGRAM = [sys.executable, "-c", "from kernel_smith.cli.main import main; main()"]
 

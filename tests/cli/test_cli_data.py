@@ -47,7 +47,7 @@ def add_run(store: Store, name: str) -> None:
         operations.append(f"{name}_{step}")
         candidate = program(*operations)
         proposal = Proposal(candidate=candidate, proposer="model", parents=parents, summary="more")
-        store.append(name, StepProposed(step=step, island=0, proposal=proposal, at=AT))
+        store.append(name, StepProposed(step=step, proposal=proposal, at=AT))
         measured = made_up(task, candidate, speedup).model_copy(update={"made_up": False})
         event = StepEvaluated(step=step, evaluation=measured, seconds=1, at=AT)
         store.append(name, event)

@@ -18,11 +18,11 @@ from pydantic import TypeAdapter
 
 from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
 from kernel_smith.evaluation import engines
-from kernel_smith.evolution import presets
-from kernel_smith.evolution.run import fold
-from kernel_smith.evolution.state import RunState
 from kernel_smith.proposers import seed
 from kernel_smith.records import Event, RunEnded, RunResumed, RunStarted, StepEvaluated
+from kernel_smith.runs import presets
+from kernel_smith.runs.run import fold
+from kernel_smith.runs.state import RunState
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
@@ -248,7 +248,7 @@ def program(quick_runs: None) -> list[str]:
         sys.executable,
         "-c",
         "from kernel_smith.cli.main import main\n"
-        "from kernel_smith.evolution import presets\n"
+        "from kernel_smith.runs import presets\n"
         f"options = type(presets._OPTIONS).model_validate_json({options!r})\n"
         "presets._OPTIONS = presets._CONFIRMATION = options\n"
         "main()\n",
@@ -312,6 +312,8 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
     [
         (("nosuch",), ("no task is called 'nosuch'", "tasks list")),
         (("slow", "--preset", "grand"), ("'grand'", "embedded, model, paper")),
+        (("slow", "--method", "prayer"), ("'prayer'", "islands, paper, greedy, uct")),
+        (("slow", "--method", "one-shot"), ("none is named", "--model NAME@BASE_URL")),
         (("slow", "--backend", "fortran"), ("no backend is called 'fortran'", "cpp, triton")),
         (("slow", "--proposer", "oracle"), ("'oracle'", "mutator, seed, tuner")),
         (("slow", "--preset", "model"), ("none is named", "--model NAME@BASE_URL")),

@@ -18,9 +18,6 @@ from rich.console import Console
 
 from kernel_smith.cli.evolution_view import _Panel, curve
 from kernel_smith.evaluation.engines.made_up import made_up
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run, fold
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
     Candidate,
     Conversation,
@@ -39,6 +36,9 @@ from kernel_smith.records import (
     Task,
     Usage,
 )
+from kernel_smith.runs.presets import find_preset
+from kernel_smith.runs.run import Run, fold
+from kernel_smith.runs.state import RunState
 from kernel_smith.store import Store
 from kernel_smith.tasks import find_task
 from kernel_smith.testing.trivial import TrivialEngine
@@ -119,11 +119,9 @@ def test_ask_does_not_write_where_it_cannot(cli: Cli, task: Task, honest_source:
 def test_a_told_program_is_judged_and_becomes_a_step(
     cli: Cli, quick_runs: None, task: Task, honest_source: str
 ) -> None:
-    # Slower in truth, too: whoever looks best is measured again beside the former best.
-    former = wasteful(honest_source, 1_000_000)
-    run = begin(task, (former, 0.5))
-    Path("mine.py").write_text(honest_source)
-    parent = Candidate(source=former).content_hash
+    run = begin(task, (honest_source, Reason.WRONG_VALUES))
+    Path("mine.py").write_text(honest_source.replace("++i", "i += 1"))
+    parent = Candidate(source=honest_source).content_hash
     mine = ("--candidate", "mine.py", "--parent", parent[:12], "--summary", "by hand")
     done = cli("tell", run, *mine, *SAVED)
     assert done.code == 0, done.err
@@ -246,7 +244,9 @@ def busy_panel(task: Task) -> tuple[_Panel, RunState]:
         program = Candidate(source=f"class ModelNew:\n    x = {step}\n", name="next.py")
         proposal = Proposal(candidate=program, proposer="model", summary=summary, conversation=talk)
         told = made_up(task, program, 1 + step / 10 if step % 3 else Reason.WRONG_VALUES)
-        events.append(StepProposed(step=step, island=step % 3, proposal=proposal, at=NOW))
+        events.append(
+            StepProposed(step=step, label={"island": step % 3}, proposal=proposal, at=NOW)
+        )
         events.append(StepEvaluated(step=step, evaluation=told, seconds=1.0, at=NOW))
     best = Candidate(source="class ModelNew:\n    x = 98\n", name="next.py")
     again = made_up(task, best, 10.0)

@@ -17,9 +17,9 @@ from kernel_smith.cli.serve import _allowed
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.evolution.run import fold
 from kernel_smith.proposers.seed import Seed
 from kernel_smith.records import Budget, Precision, Task
+from kernel_smith.runs.run import fold
 from kernel_smith.store import Store
 from kernel_smith.tasks import find_task
 from kernel_smith.testing.trivial import TrivialEngine

@@ -24,6 +24,7 @@ from kernel_smith.records import (
     Message,
     Proposal,
     Reason,
+    Remeasured,
     RunConfig,
     RunEnded,
     RunStarted,
@@ -93,9 +94,12 @@ def add_step(store: Store, step: int, parent: int | None, speedup: float | None)
         summary=f"unroll {step} times",
         conversation=None if parent is None else TALK,
     )
-    store.append(RUN, StepProposed(step=step, island=0, proposal=proposal, at=AT))
+    store.append(RUN, StepProposed(step=step, proposal=proposal, at=AT))
     made = evaluation(step, speedup)
     store.append(RUN, StepEvaluated(step=step, evaluation=made, seconds=1, at=AT))
+    if parent is not None and speedup is not None:
+        again = Remeasured(candidate=program(step).content_hash, evaluation=made, at=AT)
+        store.append(RUN, again)
 
 
 @pytest.fixture
@@ -111,7 +115,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         add_step(store, 3, 1, 3.0)
         store.append(RUN, StepDropped(step=4, proposer="model", why="known", at=AT))
         flying = Proposal(candidate=program(5), proposer="tuner")
-        store.append(RUN, StepProposed(step=5, island=1, proposal=flying, at=AT))
+        store.append(RUN, StepProposed(step=5, label={"island": 1}, proposal=flying, at=AT))
         store.append(RUN, RunEnded(why="9 evaluations were made", at=AT))
     return path
 
@@ -281,6 +285,8 @@ def test_export_writes_every_step_as_json(cli: Cli, tmp_path: Path) -> None:
     assert "6 steps" in done.out
     assert f"next: kernel-smith runs show {RUN}" in done.out
     lines = [json.loads(line) for line in (tmp_path / "steps.jsonl").read_text().splitlines()]
+    assert [line["event"] for line in lines].count("remeasured") == 2
+    lines = [line for line in lines if line["event"] != "remeasured"]
     assert [line["event"] for line in lines] == ["run", *["step"] * 6, "done"]
     assert lines[-1]["steps"] == 6
     steps = {line["step"]: line for line in lines[1:-1]}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernel_smith.evaluation.engines.base import Engine
-from kernel_smith.evolution.crew import begin_with, first_programs, proposers_of
-from kernel_smith.evolution.presets import find_preset
-from kernel_smith.evolution.run import Run
 from kernel_smith.records import Budget, Candidate, Options, Stage, Task
+from kernel_smith.runs.config import configure
+from kernel_smith.runs.run import Run
 from kernel_smith.store import Store
 
 EVALUATIONS = 4
@@ -18,23 +17,19 @@ def assert_a_run_succeeds(
     engine: Engine, task: Task, source: str, options: Options, folder: Path
 ) -> None:
     """The mutator improves on `source`, and its budget is spent on programs that mostly work."""
-    preset = find_preset("embedded", "cpp").model_copy(
-        update={
-            "budget": Budget(evaluations=EVALUATIONS),
-            "options": options,
-            "confirmation": options,
-            "proposers": {"mutator": 1.0},
-        }
-    )
     start = Candidate(source=source, name="start.py")
-    config = begin_with(preset, task, [start], with_seed=False)
+    config = configure(
+        task,
+        "cpp",
+        proposers=["mutator"],
+        rebudget=lambda _: Budget(evaluations=EVALUATIONS),
+        starts=[start],
+    ).model_copy(update={"options": options, "confirmation": options})
     with (
         Store.open(folder / "runs.sqlite", create=True) as store,
         Run.start(store, task, config) as run,
-        proposers_of(config) as proposers,
     ):
-        loop = run.evolve(proposers, engine, lambda *_: None)
-        why = loop.run(first_programs(run.state))
+        why = run.search(engine)
         state = run.state
     assert why == f"the budget of {EVALUATIONS} evaluations is spent"
     assert state.best is not None

@@ -16,7 +16,10 @@ from kernel_smith.proposers.model.prompt import Prompts, fenced, tokens_of, told
 from kernel_smith.records import (
     Candidate,
     Elite,
+    Exemplars,
     Failure,
+    Failures,
+    Lessons,
     Precision,
     Reason,
     Request,
@@ -46,15 +49,25 @@ def request(**changes: Any) -> Request:
         reason=Reason.COMPILER_TIMEOUT,
         message="it took\n60 s",
     )
+    parent = changes.pop("parent", elite("PARENT"))
     fields: dict[str, Any] = {
         "task": TASK,
-        "parent": elite("PARENT"),
+        "parent": parent,
+        "backend": parent.candidate.backend,
+        "hardware": "Two cores of 3 GHz.",
+    }
+    parts: dict[str, Any] = {
         "exemplars": (elite("TOP", 3.0), elite("PARENT"), elite("OTHER", 1.1)),
         "failures": (failure, failure.model_copy(update={"summary": "use threads"})),
         "lessons": ("Tiling pays.",),
-        "hardware": "Two cores of 3 GHz.",
     }
-    return Request(**fields | changes)
+    parts |= {name: changes.pop(name) for name in list(changes) if name in parts}
+    context = (
+        Exemplars(programs=parts["exemplars"]),
+        Failures(failures=parts["failures"]),
+        Lessons(lessons=parts["lessons"]),
+    )
+    return Request(**fields | {"context": context} | changes)
 
 
 def prompts(**changes: Any) -> Prompts:

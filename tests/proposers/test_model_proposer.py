@@ -11,7 +11,7 @@ import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
-from kernel_smith.proposers.base import Proposer
+from kernel_smith.proposers.base import Worker
 from kernel_smith.proposers.model import Model, ModelProposer, Settings, failures
 from kernel_smith.proposers.model.repair import is_near_miss
 from kernel_smith.records import (
@@ -20,6 +20,8 @@ from kernel_smith.records import (
     Elite,
     ErrorBin,
     Evaluation,
+    Exemplars,
+    Lessons,
     Proposal,
     Reason,
     Request,
@@ -42,7 +44,7 @@ def answer(source: str, said: str = "Change: swap the operands.") -> Reply:
 def request(source: str = PARENT, **changes: Any) -> Request:
     candidate = Candidate(source=source, name="mine.py")
     parent = Elite(candidate=candidate, evaluation=made_up(TASK, candidate, 1.0))
-    return Request(task=TASK, parent=parent, **changes)
+    return Request(task=TASK, backend="cpp", parent=parent, **changes)
 
 
 @contextlib.contextmanager
@@ -76,8 +78,9 @@ def test_a_proposal_tells_where_it_came_from() -> None:
         evaluation=made_up(TASK, Candidate(source=MENDED), 2.0),
     )
     with OpenAIServer([answer(CHILD)]) as server, proposer(server) as asked:
-        plain: Proposer = asked
-        proposal = plain.propose(request(exemplars=(other,)))
+        plain: Worker = asked
+        proposal = plain.start(request(context=(Exemplars(programs=(other,)),))).result()
+    assert isinstance(proposal, Proposal)
     assert proposal.candidate == Candidate(source=CHILD, name="mine.py")
     assert proposal.proposer == "model"
     assert proposal.parents == (Candidate(source=PARENT).content_hash, other.candidate.content_hash)
@@ -188,7 +191,7 @@ def test_a_repair_that_is_known_from_before_is_not_repeated() -> None:
 def test_a_follow_up_that_is_too_long_shows_the_program_alone() -> None:
     lessons = ("remember " * 60,) * 20
     with OpenAIServer([answer(CHILD), answer(MENDED)]) as server, proposer(server) as asked:
-        first = asked.propose(request(lessons=lessons))
+        first = asked.propose(request(context=(Lessons(lessons=lessons),)))
     with (
         OpenAIServer([answer(MENDED)]) as server,
         proposer(server, max_prompt_tokens=2500) as asked,

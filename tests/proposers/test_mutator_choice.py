@@ -75,7 +75,7 @@ def evaluated(
 def request(source: str = SOURCE, backend: str = "cpp", seed: int = 0) -> Request:
     candidate = Candidate(source=source, backend=backend)
     parent = Elite(candidate=candidate, evaluation=evaluated(candidate, 1.0))
-    return Request(task=Task(name="t", source=""), parent=parent, seed=seed)
+    return Request(task=Task(name="t", source=""), backend=backend, parent=parent, seed=seed)
 
 
 def proposals(mutator: Mutator, count: int, learn: float | None = None) -> list[Proposal]:

@@ -185,3 +185,24 @@ def test_a_change_is_python_as_the_whole_file_is(data: st.DataObject) -> None:
     else:
         whole = True
     assert text.is_python_with([piece]) == whole
+
+
+@pytest.mark.parametrize(
+    "division", ["(a + b) / c", "a / (b + c)", "a / (b / c)", "(a - b) / (c * a)", "a - b / c"]
+)
+def test_a_reciprocal_divides_the_same_by_the_same(division: str) -> None:
+    """`ast` does not count the parentheses around an expression as part of it."""
+    source = f"{HEAD}\n@triton.jit\ndef kernel(a, b, c):\n    value = {division}\n"
+    edit = edit_named("reciprocal")
+    assert edit.sites(source)
+    for site in edit.sites(source):
+        edited = edit.apply(source, site).rpartition("value = ")[2]
+        numbers = {"a": 3.0, "b": 5.0, "c": 7.0}
+        assert eval(edited, numbers) == pytest.approx(eval(division, numbers))
+
+
+def test_narrower_offsets_are_the_same_sums() -> None:
+    source = f"{HEAD}\n@triton.jit\ndef kernel(a, b, c):\n    at = (a + b).to(tl.int64) * c\n"
+    edit = edit_named("narrow-offsets")
+    (site,) = edit.sites(source)
+    assert edit.apply(source, site).endswith("    at = (a + b) * c\n")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kernel_smith.proposers.base import NothingToPropose, Proposer
+from kernel_smith.proposers.base import NothingToPropose, Writer
 from kernel_smith.proposers.tuner import Tuner
 from kernel_smith.proposers.tuner.find import find
 from kernel_smith.proposers.tuner.search import Search
@@ -70,7 +70,7 @@ def evaluation(speedup: float = 1.0, reason: Reason | None = None) -> Evaluation
 
 def request(source: str = SOURCE, speedup: float = 1.0, seed: int = 0) -> Request:
     elite = Elite(candidate=Candidate(source=source), evaluation=evaluation(speedup))
-    return Request(task=TASK, parent=elite, seed=seed)
+    return Request(task=TASK, backend="cpp", parent=elite, seed=seed)
 
 
 def propose_all(tuner: Tuner, speedup: float = 1.0) -> list[Proposal]:
@@ -86,7 +86,7 @@ def propose_all(tuner: Tuner, speedup: float = 1.0) -> list[Proposal]:
 
 
 def test_a_proposal_is_the_parent_with_other_numbers() -> None:
-    tuner: Proposer = Tuner()
+    tuner: Writer = Tuner()
     asked = request()
     proposal = tuner.propose(asked)
     assert proposal.proposer == "tuner"

@@ -55,7 +55,9 @@ def proposed(step: int, parent: Candidate | None = None, **changes: Any) -> Step
         "details": {"unroll": step},
     }
     at = BEGIN + timedelta(seconds=step)
-    return StepProposed(step=step, island=step % 3, proposal=Proposal(**(fields | changes)), at=at)
+    return StepProposed(
+        step=step, label={"island": step % 3}, proposal=Proposal(**(fields | changes)), at=at
+    )
 
 
 def conversation(step: int, system: str = "You write kernels. " * 200) -> Conversation:

@@ -64,7 +64,11 @@ def test_the_curve_shows_the_best_after_each_evaluation() -> None:
     for step, speed in enumerate(speeds):
         events += [proposed(step), evaluated(step, speed)]
     history = History.of(events)
-    assert history.curve == [0.0, 1.2, 1.2, 1.2, 1.5]
+    assert history.curve == [0.0, 1.2, 1.2, 1.2, 1.2], "a contender is no best yet"
+    assert [facts.step for facts in history.steps.values() if facts.was_best] == [1]
+    again = evaluation(candidate(4), 1.4)
+    history.add(Remeasured(candidate=candidate(4).content_hash, evaluation=again, at=BEGIN))
+    assert history.curve == [0.0, 1.2, 1.2, 1.2, 1.4]
     assert [facts.step for facts in history.steps.values() if facts.was_best] == [1, 4]
 
 

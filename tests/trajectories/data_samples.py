@@ -103,7 +103,7 @@ def write_run(
                 parents=(parent.content_hash,) if parent is not None else (),
                 summary=f"call {number}",
             )
-            opened.append(run, StepProposed(step=number, island=0, proposal=proposal, at=AT))
+            opened.append(run, StepProposed(step=number, proposal=proposal, at=AT))
             said = measured(task, candidate, outcome)
             event = StepEvaluated(step=number, evaluation=said, seconds=1.0, at=AT)
             opened.append(run, event)

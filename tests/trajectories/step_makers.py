@@ -169,7 +169,7 @@ def proposed(step: int, parent: int | None = None, **changes: Any) -> StepPropos
         "parents": () if parent is None else (program(parent).content_hash,),
         "summary": f"change {step}",
     }
-    return StepProposed(step=step, island=0, proposal=Proposal(**(fields | changes)), at=AT)
+    return StepProposed(step=step, proposal=Proposal(**(fields | changes)), at=AT)
 
 
 def evaluated(step: int, speedup: float | None, **changes: Any) -> StepEvaluated:

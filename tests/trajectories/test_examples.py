@@ -206,7 +206,7 @@ def test_brief_questions_are_short_and_the_same_as_those_of_a_run_with_brief_tem
         models=(Model(name="m", base_url="http://127.0.0.1/v1"),), mode=mode, templates="brief"
     )
     assert made.parent is not None
-    request = Request(task=made.task, parent=made.parent)
+    request = Request(task=made.task, backend=backend, parent=made.parent)
     assert Prompts(settings).build(request).messages == brief.messages
 
 

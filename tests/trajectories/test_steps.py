@@ -210,7 +210,8 @@ def test_a_repair_is_a_step_from_the_program_that_was_to_be_changed(path: Path) 
 
 
 def test_the_best_when_it_was_measured_is_marked(path: Path) -> None:
-    steps = steps_of(path, chain(1.0, 0.5, 2.0, None, 1.5))
+    events = chain(1.0, 0.5, 2.0, None, 1.5)
+    steps = steps_of(path, [*events[:6], remeasured(2, 2.0), *events[6:]])
     assert [step.was_best for step in steps] == [True, False, True, False, False]
 
 
@@ -221,7 +222,8 @@ def test_a_contender_that_was_only_lucky_was_never_the_best(path: Path) -> None:
 
 
 def test_a_champion_that_is_beaten_later_stays_marked(path: Path) -> None:
-    events = [*chain(1.0, 2.0), remeasured(0, 0.9), *chain(1.0, 2.0, 3.0)[4:], remeasured(2, 2.5)]
+    first = [*chain(1.0, 2.0), remeasured(1, 2.0), remeasured(0, 0.9)]
+    events = [*first, *chain(1.0, 2.0, 3.0)[4:], remeasured(2, 2.5)]
     assert [step.was_best for step in steps_of(path, events)] == [True, True, True]
 
 
@@ -256,7 +258,7 @@ def test_memory_does_not_grow_with_the_number_of_steps(path: Path) -> None:
             own = long_program(step)
             parents = (long_program(step - 1).content_hash,) if step % 50 else ()
             proposal = Proposal(candidate=own, proposer="tuner", parents=parents)
-            yield StepProposed(step=step, island=0, proposal=proposal, at=AT)
+            yield StepProposed(step=step, proposal=proposal, at=AT)
             verdict = made.model_copy(update={"candidate_hash": own.content_hash})
             yield StepEvaluated(step=step, evaluation=verdict, seconds=1.0, at=AT)
 

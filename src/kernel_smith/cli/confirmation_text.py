@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_smith.records import faster_than
 
 if TYPE_CHECKING:
-    from kernel_smith.evolution.state import RunState
+    from kernel_smith.runs.state import RunState
 
 
 def confirmation_in_words(state: RunState) -> str:

@@ -14,12 +14,11 @@ from rich.text import Text
 
 from kernel_smith.cli.output import errors
 from kernel_smith.cli.runs_text import sparkline
-from kernel_smith.evolution.loop import Audience
-from kernel_smith.evolution.state import RunState
 from kernel_smith.records import (
     ConfirmationBegun,
     Elite,
     Event,
+    Noted,
     Remeasured,
     RunEnded,
     RunResumed,
@@ -28,6 +27,8 @@ from kernel_smith.records import (
     StepEvaluated,
 )
 from kernel_smith.records.prose import describe_shown, describe_speedup, headline
+from kernel_smith.runs.loop import Audience
+from kernel_smith.runs.state import RunState
 
 _LATEST = 8
 _FUNNEL = ("proposed", "compiled", "correct", "honest", "faster")
@@ -68,6 +69,8 @@ def describe(event: Event, state: RunState) -> str:
             return f"{event.step:4d}  {who:8s} {_end(event)}  {_what(state, event.step)}"
         case StepDropped():
             return f"{event.step:4d}  {event.proposer:8s} dropped: {event.why}"
+        case Noted():
+            return f"      {event.worker:8s} noted: {' '.join(event.note.text.split())[:60]}"
         case ConfirmationBegun():
             return f"      measuring {event.candidate[:8]} at full length, which chooses nobody"
         case Remeasured():
@@ -147,9 +150,8 @@ class _Panel:
         funnel = "  ".join(f"{name} {state.funnel[name]}" for name in _FUNNEL)
         table.add_row(Text(f"steps  {funnel}"))
         busy = min(1.0, state.device_seconds / max(spent, 1e-9))
-        cells = f"cells {state.archive.cells_filled}"
         asked = "  ".join(f"{name} {count}" for name, count in state.by_proposer.items())
-        table.add_row(Text(f"by     {asked}  ·  {cells}  ·  busy {busy:.0%}  ·  {spent:.0f} s"))
+        table.add_row(Text(f"by     {asked}  ·  busy {busy:.0%}  ·  {spent:.0f} s"))
         usage = state.usage
         if usage.requests:
             tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"

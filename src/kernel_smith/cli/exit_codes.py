@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kernel_smith.records import Evaluation, Stage
 
 if TYPE_CHECKING:
-    from kernel_smith.evolution.state import RunState
+    from kernel_smith.runs.state import RunState
 
 NEGATIVE = 1
 UNDECIDED = 5

@@ -20,11 +20,10 @@ from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
 from kernel_smith.errors import BadInput, Interrupted
-from kernel_smith.records import Budget, RunConfig, Task
+from kernel_smith.records import Budget, Task
 
 if TYPE_CHECKING:
-    from kernel_smith.evolution.loop import Loop
-    from kernel_smith.evolution.run import Run
+    from kernel_smith.runs.run import Run
 
 
 def optimize(
@@ -35,8 +34,19 @@ def optimize(
         typer.Option(help="A program to start from; default: the task's own. May be repeated."),
     ] = None,
     precision: PrecisionName = None,
-    preset: Annotated[str, typer.Option(help="embedded, model or paper.")] = "embedded",
+    preset: Annotated[
+        str | None, typer.Option(help="Who works, and how long: embedded, model, paper, ...")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="How it is searched: islands, uct, contrast, greedy, best-of-n, one-shot, paper."
+        ),
+    ] = None,
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many answers, of use or not.")
+    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
@@ -86,28 +96,31 @@ def optimize(
     first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
-    from kernel_smith.evolution.crew import begin_with
-    from kernel_smith.evolution.presets import find_preset
-    from kernel_smith.evolution.run import Run
+    from kernel_smith.runs.config import configure
+    from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
 
     found = find_task(task, precision)
     find_backend(backend)
     _check_output(output, found, backend, untimed=untimed)
-    settings = _model_settings(model, models)
-    config = find_preset("model" if settings and preset == "embedded" else preset, backend)
-    config = _adjust(config, proposer, lanes, seed, settings)
     limits: dict[str, Any] = {"evaluations": evaluations, "target": target, "plateau": plateau}
-    limits |= {"tokens": tokens, "dollars": dollars}
+    limits |= {"rounds": rounds, "tokens": tokens, "dollars": dollars}
     limits["seconds"] = None if minutes is None else 60 * minutes
     limits["device_seconds"] = None if device_minutes is None else 60 * device_minutes
-    config = config.model_copy(
-        update={"budget": _budget(config.budget, limits), "untimed": untimed}
+    config = configure(
+        found,
+        backend,
+        preset=preset,
+        method=method,
+        proposers=proposer,
+        models=_model_settings(model, models),
+        rebudget=partial(_budget, limits=limits),
+        lanes=lanes,
+        seed=seed,
+        untimed=untimed,
+        starts=[read_candidate(path, backend) for path in start] if start else None,
     )
-    starts = [read_candidate(path, backend) for path in start or _own_start(found, backend)]
-    wanted = proposer is None or "seed" in proposer
-    config = begin_with(config, found, starts, with_seed=wanted)
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
@@ -134,7 +147,7 @@ def resume(
 
     Exits like `optimize`. The run keeps its own copy of the task.
     """
-    from kernel_smith.evolution.run import Run
+    from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
     limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
@@ -185,28 +198,24 @@ def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> N
     done again when the run is resumed."""
     from kernel_smith.cli.evolution_view import audience
     from kernel_smith.evaluation.engines import open_engine
-    from kernel_smith.evolution.crew import first_programs, proposers_of
 
-    config = run.state.config
     with (
         audience(as_json=as_json, quiet=quiet) as watch,
-        open_engine(address, config.evaluations_in_flight) as engine,
-        proposers_of(config, run.state.usage) as proposers,
+        open_engine(address, run.state.config.evaluations_in_flight) as engine,
     ):
-        loop = run.evolve(proposers, engine, watch)
-        previous = signal.signal(signal.SIGINT, lambda *_: _stop(loop))
+        previous = signal.signal(signal.SIGINT, lambda *_: _stop(run))
         try:
-            loop.run(first_programs(run.state), run.state.seconds)
+            run.search(engine, watch)
         finally:
             signal.signal(signal.SIGINT, previous)
-        if loop.stopping:
+        if run.stopping:
             raise KeyboardInterrupt
 
 
-def _stop(loop: Loop) -> None:
-    if loop.stopping:
+def _stop(run: Run) -> None:
+    if run.stopping:
         raise KeyboardInterrupt
-    loop.stopping = True
+    run.stop()
 
 
 def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bool) -> bool:
@@ -262,39 +271,6 @@ def _more(run: Run) -> int:
     return 2 * max(run.state.funnel["evaluated"], 10)
 
 
-def _adjust(
-    config: RunConfig,
-    proposer: list[str] | None,
-    lanes: int,
-    seed: int,
-    models: dict[str, Any] | None,
-) -> RunConfig:
-    weights = dict(config.proposers)
-    if proposer is not None:
-        known = {"tuner", "mutator", "model", "seed"}
-        unknown = sorted(set(proposer) - known)
-        if unknown:
-            raise BadInput(
-                f"no proposer is called {unknown[0]!r}", hint=f"choose: {', '.join(sorted(known))}"
-            )
-        weights = {name: weights.get(name, 1.0) for name in proposer if name != "seed"}
-    if models is None and "model" in weights:
-        raise BadInput(
-            "a model is to be asked, but none is named",
-            hint="add --model NAME@BASE_URL or --models FILE.toml, or ask others: "
-            "--proposer tuner --proposer mutator",
-        )
-    settings = {} if models is None else {"model": models}
-    return config.model_copy(
-        update={
-            "proposers": weights,
-            "evaluations_in_flight": lanes,
-            "seed": seed,
-            "settings": settings,
-        }
-    )
-
-
 def _model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any] | None:
     """The models of the command line, or those of a file; None if there are none."""
     if named is None and file is None:
@@ -324,7 +300,3 @@ def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
             f"a limit of {first['input']} {first['loc'][0]}: {first['msg']}",
             hint="leave out the option where nothing is to be limited",
         ) from None
-
-
-def _own_start(task: Task, backend: str) -> list[Path]:
-    return [Path(task.starts[backend])] if backend in task.starts else []

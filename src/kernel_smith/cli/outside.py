@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Request
+
+if TYPE_CHECKING:
+    from kernel_smith.runs.state import RunState
+    from kernel_smith.search.base import Ask, Strategy
 
 
 def ask(
@@ -28,12 +32,15 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the request as JSON.")] = False,
 ) -> None:
     """What a run would ask of a model: a parent, its evidence, and what failed before."""
-    from kernel_smith.evolution.requests import request_for
-    from kernel_smith.evolution.run import fold
+    from kernel_smith.runs.requests import request_of
+    from kernel_smith.runs.run import replay
+    from kernel_smith.runs.state import OUTSIDE
+    from kernel_smith.search.base import Ask
+    from kernel_smith.search.context import context_of
     from kernel_smith.store import Store, default_path
 
     with Store.open(store or default_path()) as book:
-        state = fold(book, book.find_run(run))
+        state, strategy = replay(book, book.find_run(run))
     if state.best is None:
         raise BadInput(
             f"run {state.run} has no program to improve yet",
@@ -41,8 +48,13 @@ def ask(
             + " adds the first",
         )
     rng = random.Random()
-    parent = state.best if best else state.archive.sample_parent(0, rng)
-    request = request_for(state, parent, rng)
+    asked = None if best else _next_ask(strategy, state, rng)
+    if asked is None:
+        name = state.best.candidate.content_hash
+        asked = Ask(worker=OUTSIDE, parent=name, context=context_of(state, name))
+    request = request_of(state, asked, rng.getrandbits(32))
+    assert request.parent is not None
+    parent = request.parent
     if json:
         print_json(request.model_dump(mode="json"))
         return
@@ -54,12 +66,24 @@ def ask(
     print_next(command_of(*answer, store=store), "with your version of it")
 
 
+def _next_ask(strategy: Strategy, state: RunState, rng: random.Random) -> Ask | None:
+    """What the run's method would ask for next; None if that is no change of a program."""
+    from kernel_smith.search.base import Exhausted
+
+    try:
+        asked = strategy.next(state, tuple(state.config.proposers), rng)
+    except Exhausted:
+        return None
+    return asked if asked is not None and asked.parent is not None else None
+
+
 def _print(request: Request, path: Path) -> None:
     from kernel_smith.records.prose import render
 
     task = f"{request.task.name} (precision {request.task.precision})"
     console.print(f"Improve {path}, which does task {task}.", style="bold")
     console.print(request.hardware, markup=False)
+    assert request.parent is not None
     console.print(render(request.parent.evaluation), markup=False)
     for failure in request.failures:
         what = f"Tried and failed: {failure.summary}: {failure.stage.value}: {failure.reason.value}"
@@ -91,8 +115,8 @@ def tell(
     faster.
     """
     from kernel_smith.evaluation.engines import open_engine
-    from kernel_smith.evolution.run import Run
     from kernel_smith.records.prose import render
+    from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
     with (

@@ -60,7 +60,7 @@ def as_json(history: History, state: str) -> dict[str, Any]:
 def step_as_json(facts: StepFacts) -> dict[str, Any]:
     return {
         "step": facts.step,
-        "island": facts.island,
+        "label": facts.label,
         "candidate": facts.candidate,
         "proposer": facts.proposer,
         "parents": list(facts.parents),
@@ -110,8 +110,11 @@ def _settings(config: RunConfig) -> list[str]:
     weights = ", ".join(f"{name} {weight:g}" for name, weight in config.proposers.items())
     bounds = config.budget.model_dump(exclude_none=True)
     budget = ", ".join(f"{name} {bound:g}" for name, bound in bounds.items()) or "none"
+    shared = f"budget: {budget}; proposers: {weights or 'none'}"
+    if config.method not in ("islands", "paper"):
+        return [shared, f"method {config.method}, seed {config.seed}"]
     return [
-        f"budget: {budget}; proposers: {weights or 'none'}",
+        shared,
         f"{config.islands} islands, {config.elites_per_cell} elites per cell of "
         f"{' x '.join(config.features)}, migration every {config.migrate_every} evaluations, "
         f"seed {config.seed}",

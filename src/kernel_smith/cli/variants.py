@@ -13,7 +13,7 @@ from kernel_smith.cli.task_words import words_of
 from kernel_smith.records import Task
 
 if TYPE_CHECKING:
-    from kernel_smith.evolution.state import RunState, Step
+    from kernel_smith.runs.state import RunState, Step
 
 
 def is_untimed(state: RunState) -> bool:

@@ -1,42 +1,67 @@
-"""What every proposer can do: suggest the next candidate, and learn what came of it."""
+"""What workers can do: answer a request with a candidate, and learn what came of it."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from typing import Protocol, runtime_checkable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
 
-from kernel_smith.records import Beginning, Evaluation, Proposal, Request
+from kernel_smith.records import Elite, Evaluation, Note, Proposal, Request
 
 
 class NothingToPropose(Exception):
-    """This parent offers the proposer nothing that it has not tried."""
+    """This parent offers the worker nothing that it has not tried."""
 
 
-class Proposer(Protocol):
-    """Called from several threads at once."""
+class Worker(Protocol):
+    """Whoever does what a method asks for. Called from one thread."""
 
     name: str
+    begins: bool
+    """Can it write a first program, from the reference alone?"""
 
-    def propose(self, request: Request) -> Proposal:
-        """The next candidate from a parent. Raises `NothingToPropose`."""
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        """Begin with the work, and return at once. The future may raise `NothingToPropose`."""
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
-        """What a proposal of this proposer's was worth. Called again for each when a run is
+        """Hear what a proposal of this worker's was worth. Called again for each when a run is
         resumed, in the same order."""
 
     def close(self) -> None:
         """Give up what is under way."""
 
 
-@runtime_checkable
-class Beginner(Proposer, Protocol):
-    """One who can also write the first program, from the reference alone."""
+class Writer(Protocol):
+    """One who changes programs while somebody waits. Called from several threads at once."""
 
-    def begin(self, beginning: Beginning) -> Proposal: ...
+    name: str
+
+    def propose(self, request: Request) -> Proposal:
+        """Return the next candidate from a parent. Raises `NothingToPropose`."""
+
+    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
+        """As a worker does."""
 
 
-@runtime_checkable
-class Starter(Proposer, Protocol):
-    """One who waits for an answer from elsewhere, and needs no thread meanwhile."""
+class InThreads:
+    """A writer as a worker: so many threads wait for it."""
 
-    def start(self, request: Request) -> Future[Proposal]: ...
+    begins = False
+
+    def __init__(self, writer: Writer, threads: int) -> None:
+        self.name = writer.name
+        self.learn = writer.learn
+        self._writer = writer
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=writer.name)
+
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        return self._threads.submit(self._writer.propose, request)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def parent_of(request: Request) -> Elite:
+    """Return the program to change. Raises `NothingToPropose` where there is none."""
+    if request.parent is None:
+        raise NothingToPropose("there is no program to change")
+    return request.parent

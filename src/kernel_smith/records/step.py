@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from kernel_smith.records.base import Record, VersionedRecord
 from kernel_smith.records.candidate import Candidate
@@ -13,6 +13,9 @@ from kernel_smith.records.evaluation import Evaluation
 from kernel_smith.records.options import Options
 from kernel_smith.records.task import Task
 from kernel_smith.records.verdict import Reason, Stage
+
+Label = dict[str, int | str]
+"""What a method wants to know again of what it asked for: an island, a node."""
 
 
 class Usage(Record):
@@ -57,6 +60,13 @@ class Proposal(Record):
     conversation: Conversation | None = None
 
 
+class Note(Record):
+    """What a worker answers with where it was to think, and not to write a program."""
+
+    text: str
+    conversation: Conversation | None = None
+
+
 class Elite(Record):
     """A candidate with its evaluation."""
 
@@ -78,36 +88,13 @@ class Failure(Record):
     message: str = ""
 
 
-class Beginning(Record):
-    """What a proposer is given where there is no program yet."""
-
-    task: Task
-    backend: str
-    failures: tuple[Failure, ...] = Field(default=(), description="first programs, newest last")
-    hardware: str = Field(default="", description="the machine, in sentences")
-    seed: int = Field(default=0, description="for whatever is drawn at random")
-
-
-class Request(Record):
-    """What a proposer is given to work on."""
-
-    task: Task
-    parent: Elite
-    exemplars: tuple[Elite, ...] = Field(default=(), description="top and diverse programs")
-    failures: tuple[Failure, ...] = Field(default=(), description="of this lineage, newest last")
-    lessons: tuple[str, ...] = ()
-    hardware: str = Field(default="", description="the machine, in sentences")
-    seed: int = Field(default=0, description="for whatever is drawn at random")
-
-    @property
-    def backend(self) -> str:
-        return self.parent.candidate.backend
-
-
 class Budget(Record):
     """When to stop. None: not bounded by this."""
 
     evaluations: int | None = Field(default=None, ge=1)
+    rounds: int | None = Field(
+        default=None, ge=1, description="answers of workers, whatever came of them"
+    )
     seconds: float | None = Field(default=None, gt=0)
     device_seconds: float | None = Field(default=None, gt=0, description="spent evaluating")
     tokens: int | None = Field(default=None, ge=1)
@@ -122,6 +109,7 @@ class RunConfig(VersionedRecord):
     """All that decides how a run goes, besides chance and the machine."""
 
     backend: str
+    method: str = Field(default="islands", description="how it is searched")
     proposers: dict[str, float] = Field(description="name -> weight; the bandit learns the rest")
     budget: Budget
     options: Options = Options()
@@ -164,9 +152,18 @@ class StepProposed(VersionedRecord):
 
     kind: Literal["step-proposed"] = "step-proposed"
     step: int
-    island: int
+    label: Label = Field(default_factory=dict, description="the method's own words about it")
     proposal: Proposal
     at: datetime
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_island(cls, data: Any) -> Any:
+        """Runs that were stored earlier had one method, and every step an island."""
+        if isinstance(data, dict) and "island" in data:
+            data = dict(data)
+            data["label"] = {"island": data.pop("island")}
+        return data
 
 
 class StepEvaluated(VersionedRecord):
@@ -189,6 +186,26 @@ class StepDropped(VersionedRecord):
     at: datetime
 
 
+class Declined(VersionedRecord):
+    """A worker had nothing to propose from this parent."""
+
+    kind: Literal["declined"] = "declined"
+    worker: str
+    parent: str | None = None
+    why: str = ""
+    at: datetime
+
+
+class Noted(VersionedRecord):
+    """A worker has thought: a text, and no candidate."""
+
+    kind: Literal["noted"] = "noted"
+    worker: str
+    label: Label = Field(default_factory=dict, description="the method's own words about it")
+    note: Note
+    at: datetime
+
+
 class Remeasured(VersionedRecord):
     """A contender was measured again before it was called the best."""
 
@@ -199,6 +216,7 @@ class Remeasured(VersionedRecord):
         default=False,
         description="the search was over, and this measuring, which chose nobody, is what counts",
     )
+    seconds: float = Field(default=0.0, description="from submitting to the answer")
     at: datetime
 
 
@@ -211,6 +229,8 @@ class ConfirmationBegun(VersionedRecord):
 
 
 class Migrated(VersionedRecord):
+    """An elite visited another island. Stored by earlier versions; now it follows from the rest."""
+
     kind: Literal["migrated"] = "migrated"
     candidate: str
     source: int
@@ -236,6 +256,8 @@ Event = Annotated[
     | StepProposed
     | StepEvaluated
     | StepDropped
+    | Declined
+    | Noted
     | Remeasured
     | ConfirmationBegun
     | Migrated

@@ -12,6 +12,7 @@ from kernel_smith.records import (
     Conversation,
     Evaluation,
     Event,
+    Noted,
     Remeasured,
     StepDropped,
     StepEvaluated,
@@ -42,6 +43,11 @@ def encode(event: Event, keep: Keep) -> dict[str, Any]:
         body = event.model_dump(mode="json", exclude={"conversation"})
         body["conversation"] = _encode_conversation(event.conversation, keep)
         return body
+    if isinstance(event, Noted):
+        body = event.model_dump(mode="json", exclude={"note": {"conversation"}})
+        body["note"]["text"] = keep("note", event.note.text)
+        body["note"]["conversation"] = _encode_conversation(event.note.conversation, keep)
+        return body
     if isinstance(event, StepEvaluated | Remeasured):
         body = event.model_dump(mode="json", exclude={"evaluation"})
         body["evaluation"] = keep("evaluation", event.evaluation.model_dump_json())
@@ -57,6 +63,10 @@ def decode(body: dict[str, Any], fetch: Fetch) -> Event:
         proposal["conversation"] = _decode_conversation(proposal["conversation"], fetch)
     elif body["kind"] == "step-dropped":
         body["conversation"] = _decode_conversation(body["conversation"], fetch)
+    elif body["kind"] == "noted":
+        note = body["note"]
+        note["text"] = fetch(note["text"])
+        note["conversation"] = _decode_conversation(note["conversation"], fetch)
     elif body["kind"] in ("step-evaluated", "remeasured"):
         body["evaluation"] = Evaluation.model_validate_json(fetch(body["evaluation"]))
     return _event_type().validate_python(body)

@@ -11,6 +11,8 @@ from kernel_smith.records import (
     Evaluation,
     Event,
     Interval,
+    Label,
+    Noted,
     Reason,
     Remeasured,
     RunConfig,
@@ -41,7 +43,7 @@ class StepFacts:
     """One step; `stage` is None while it is in flight, and `speedup` is of the last measuring."""
 
     step: int
-    island: int
+    label: Label
     candidate: str
     proposer: str
     parents: tuple[str, ...]
@@ -92,7 +94,8 @@ class History:
     steps: dict[int, StepFacts] = field(default_factory=dict)
     by_candidate: dict[str, StepFacts] = field(default_factory=dict)
     ranking: Ranking = field(default_factory=Ranking)
-    curve: list[float] = field(default_factory=list)  # the best speedup after each evaluation
+    curve: list[float] = field(default_factory=list)
+    """The best speedup after each evaluation, and what was measured again before the next."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> History:
@@ -120,6 +123,9 @@ class History:
             self.steps.pop(event.step, None)
             if event.conversation is not None:
                 self.usage += event.conversation.usage
+        elif isinstance(event, Noted):
+            if event.note.conversation is not None:
+                self.usage += event.note.conversation.usage
         elif isinstance(event, Remeasured):
             self._remeasured(event)
         elif isinstance(event, RunResumed):
@@ -155,7 +161,7 @@ class History:
         proposal = event.proposal
         facts = StepFacts(
             step=event.step,
-            island=event.island,
+            label=event.label,
             candidate=proposal.candidate.content_hash,
             proposer=proposal.proposer,
             parents=proposal.parents,
@@ -170,13 +176,21 @@ class History:
     def _evaluated(self, event: StepEvaluated) -> None:
         facts = self.steps[event.step]
         facts.measured(event.evaluation)
-        facts.was_best = facts is self.best
-        self.curve.append(self.best.speedup.value if self.best and self.best.speedup else 0.0)
+        facts.was_best = facts.candidate in self.ranking.held
+        self.curve.append(self._curve_value())
 
     def _remeasured(self, event: Remeasured) -> None:
         self.remeasured += not event.confirming
         facts = self.by_candidate.get(event.candidate)
         if facts is not None:
             facts.remeasured(event)
-        if self.best is not None:
+        if self.best is not None and self.best.candidate in self.ranking.held:
             self.best.was_best = True
+        if self.curve:
+            self.curve[-1] = self._curve_value()
+
+    def _curve_value(self) -> float:
+        """A contender shows in the curve once it was measured again."""
+        if self.ranking.best in self.ranking.challenges:
+            return self.curve[-1] if self.curve else 0.0
+        return self.best.speedup.value if self.best and self.best.speedup else 0.0

@@ -4,6 +4,9 @@ The leader is the program with the highest certain speedup by its last measuring
 that was evaluated first. A program that compiles to the same as an earlier one is no other program,
 so it cannot lead. A measuring that was too noisy changes nothing. Once a run has ended, its best is
 the one that it ended with, until somebody goes on with it.
+
+Who takes the lead from another is a contender until it was measured again. One that leads then has
+held its lead, and counts as a new best; one that does not had luck.
 """
 
 from __future__ import annotations
@@ -30,6 +33,10 @@ class Ranking:
 
     scores: dict[str, float] = field(default_factory=dict)
     """In the order in which programs were first evaluated; twins are not among them."""
+    challenges: dict[str, str] = field(default_factory=dict)
+    """Contenders that were not measured again yet, and whom they took the lead from."""
+    held: dict[str, None] = field(default_factory=dict)
+    """All that were the best and no contenders any more, in their order."""
     _leader: str | None = None
     _ended_with: str | None = None
     _by_binary: dict[str, str] = field(default_factory=dict)
@@ -77,9 +84,20 @@ class Ranking:
             self._by_binary.setdefault(evaluation.binary, own)
         self.scores[own] = score(evaluation)
         if self.score(own) > self.score(self._leader):
+            if self._leader is not None:
+                self.challenges[own] = self._leader
             self._leader = own
+            self._note_leader()
 
     def _remeasured(self, candidate: str, evaluation: Evaluation) -> None:
+        challenged = self.challenges.pop(candidate, None) is not None
         if candidate in self.scores and evaluation.stage is not Stage.UNSTABLE:
             self.scores[candidate] = score(evaluation)
             self._leader = self.highest()
+        elif challenged and candidate == self._leader:
+            return  # it leads, and nobody can say by what right
+        self._note_leader()
+
+    def _note_leader(self) -> None:
+        if self._leader is not None and self._leader not in self.challenges:
+            self.held[self._leader] = None

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from kernel_smith.archive.normalise import fingerprint
 from kernel_smith.errors import BadInput
+from kernel_smith.programs.normalise import fingerprint
 from kernel_smith.proposers.model.parse import Program, parse_answer
 from kernel_smith.records import Candidate, Task
 

@@ -14,14 +14,12 @@ from typing import Literal
 from pydantic import Field
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evolution.hardware import describe_hardware
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.edits import has_edits
 from kernel_smith.proposers.model.parse import Program, parse_answer
 from kernel_smith.proposers.model.prompt import Prompts, fenced
 from kernel_smith.proposers.model.texts import BRIEF, Templates
 from kernel_smith.records import (
-    Beginning,
     Elite,
     Example,
     Message,
@@ -29,6 +27,7 @@ from kernel_smith.records import (
     Request,
     TrainingStep,
 )
+from kernel_smith.runs.hardware import describe_hardware
 from kernel_smith.trajectories.diffs import edits_between, render_edits
 
 Mode = Literal["edits", "full"]
@@ -134,17 +133,13 @@ def _rebuilt(
     """Without other programs, failures and lessons: nothing of what came later can be in it."""
     templates = BRIEF if settings.prompt == "brief" else None
     prompts = _prompts(step.task.content_hash, mode, templates, settings.max_prompt_tokens)
-    if step.parent is None:
-        beginning = Beginning(
-            task=step.task,
-            backend=step.child.candidate.backend,
-            hardware=describe_hardware(step.child.evaluation),
-        )
-        messages = prompts.begin(beginning)
-        return messages if prompts.fits(messages) else None
-    parent = _as_before(step.parent, step.child)
-    request = Request(task=step.task, parent=parent, hardware=describe_hardware(parent.evaluation))
-    _demand_dialect(templates, request.backend)
+    backend = step.child.candidate.backend
+    _demand_dialect(templates, backend)
+    parent = _as_before(step.parent, step.child) if step.parent is not None else None
+    seen = parent.evaluation if parent is not None else step.child.evaluation
+    request = Request(
+        task=step.task, backend=backend, parent=parent, hardware=describe_hardware(seen)
+    )
     try:
         return prompts.build(request).messages
     except BadInput:

@@ -58,7 +58,6 @@ class RunIndex:
     """The steps that were evaluated."""
     _candidates: dict[int, str] = field(default_factory=dict)
     _ranking: Ranking = field(default_factory=Ranking)
-    _contender: str | None = None
 
     @classmethod
     def of(cls, events: Iterable[tuple[int, Event]]) -> RunIndex:
@@ -87,14 +86,13 @@ class RunIndex:
         return self.programs[candidate].score if candidate in self.programs else 0.0
 
     def _add(self, sequence: int, event: Event) -> None:
-        before = self.best
         self._ranking.hear(event)
         if isinstance(event, RunStarted):
             self.task = event.task
         elif isinstance(event, StepProposed):
             self._proposed(event)
         elif isinstance(event, StepEvaluated):
-            self._evaluated(sequence, event, before)
+            self._evaluated(sequence, event)
         elif isinstance(event, StepDropped):
             self._candidates.pop(event.step, None)
         elif isinstance(event, Remeasured):
@@ -108,25 +106,23 @@ class RunIndex:
         self.programs.setdefault(own, Program(parent))
         self.by_text.setdefault(text_key(proposal.candidate.source), own)
 
-    def _evaluated(self, sequence: int, event: StepEvaluated, before: str | None) -> None:
+    def _evaluated(self, sequence: int, event: StepEvaluated) -> None:
         own = self._candidates.get(event.step)
         if own is None:
             return
         self.evaluated.add(event.step)
         self._measure(own, sequence, event.evaluation)
-        self._contender = None
-        if own != before and own == self.best:
-            self._contender = own
-            self.programs[own].was_best = True
+        self._note_best()
 
     def _remeasured(self, sequence: int, event: Remeasured) -> None:
         if event.candidate not in self.programs or event.evaluation.stage is Stage.UNSTABLE:
             return
         self._measure(event.candidate, sequence, event.evaluation)
-        # A contender is measured again at once; one that looked best by luck was none.
-        if self._contender is not None:
-            self.programs[self._contender].was_best = False
-        if self.best is not None:
+        self._note_best()
+
+    def _note_best(self) -> None:
+        """One that looked best by luck was none."""
+        if self.best is not None and self.best in self._ranking.held:
             self.programs[self.best].was_best = True
 
     def _measure(self, candidate: str, sequence: int, evaluation: Evaluation) -> None:

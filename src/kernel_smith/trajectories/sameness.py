@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kernel_smith.archive.normalise import program
+from kernel_smith.programs.normalise import program
 from kernel_smith.records import TrainingStep
 
 _DIGEST = 16

@@ -85,6 +85,9 @@ class Settings(Record):
     )
     max_prompt_tokens: int = Field(default=32000, ge=256, description="estimated")
     max_repairs: int = Field(default=1, ge=0, description="follow-ups to one failed program")
+    asks_again: bool = Field(
+        default=True, description="once more, where an answer holds no program that can be used"
+    )
     templates: str | None = Field(
         default=None,
         description="a folder whose files replace templates of the same name; `brief`: ours, short",

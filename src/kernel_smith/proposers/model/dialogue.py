@@ -21,7 +21,12 @@ class Outcome:
 
 
 async def converse(
-    client: Client, prompts: Prompts, messages: tuple[Message, ...], base: str
+    client: Client,
+    prompts: Prompts,
+    messages: tuple[Message, ...],
+    base: str,
+    *,
+    asks_again: bool = True,
 ) -> Outcome:
     """A program that changes `base`. A `ModelError` carries the conversation as far as it went."""
     first = messages
@@ -37,7 +42,7 @@ async def converse(
             if isinstance(parsed, Program):
                 said = _conversation(client, messages, response, bill)
                 return Outcome(parsed, said, bill.estimated, messages is not first)
-            if messages is not first:
+            if messages is not first or not asks_again:
                 raise NoProgram(
                     f"{client.model.name} gave no usable program: {parsed.reason}",
                     hint="try another model, or the other mode (full, edits)",

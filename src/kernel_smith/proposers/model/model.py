@@ -17,10 +17,10 @@ from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
 from kernel_smith.records import (
-    Beginning,
     Candidate,
     Evaluation,
     Message,
+    Note,
     Proposal,
     Request,
     Usage,
@@ -30,7 +30,7 @@ _FIRST_NAME = "first.py"
 
 
 class ModelProposer:
-    """Asks the models of the settings, each as often as its weight says.
+    """A `Worker` that asks the models of the settings, each as often as its weight says.
 
     `tokens` and `dollars` cap what all of them take together, requests under way included. A run
     that is resumed passes what it has `spent`. Failures are `ModelError`s; a model that will not
@@ -38,6 +38,7 @@ class ModelProposer:
     """
 
     name = "model"
+    begins = True
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class ModelProposer:
     ) -> None:
         if dollars is not None:
             _demand_prices(settings)
+        self._asks_again = settings.asks_again
         self._prompts = Prompts(settings)
         self._waiting = Waiting(settings.max_repairs)
         self._background = Background()
@@ -59,32 +61,20 @@ class ModelProposer:
             model.name: Client(model, self._background, self.ledger) for model in settings.models
         }
 
-    def propose(self, request: Request) -> Proposal:
-        """A near miss mended, if one is waiting; else a change of the parent."""
-        return self._background.run(self._propose(request))
-
-    def start(self, request: Request) -> Future[Proposal]:
-        """The same without a thread that waits for it."""
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        """Mend a near miss, if one is waiting; else change the parent, or write a first program."""
         return self._background.submit(self._propose(request))
 
+    def propose(self, request: Request) -> Proposal:
+        """The same, for whoever waits for it."""
+        return self._background.run(self._propose(request))
+
     async def _propose(self, request: Request) -> Proposal:
-        parent = request.parent.candidate
-        missed = self._waiting.take(request.task, parent.backend, parent.content_hash)
+        parent = request.parent.candidate.content_hash if request.parent is not None else None
+        missed = self._waiting.take(request.task, request.backend, parent)
         if missed is None:
-            return await self._change(request)
+            return await self._write(request)
         return await self._repair(missed, request.seed)
-
-    def begin(self, beginning: Beginning) -> Proposal:
-        """A first program, from the reference alone; or a near miss of one, mended."""
-        return self._background.run(self._begin(beginning))
-
-    async def _begin(self, beginning: Beginning) -> Proposal:
-        missed = self._waiting.take(beginning.task, beginning.backend, None)
-        if missed is not None:
-            return await self._repair(missed, beginning.seed)
-        outcome = await self._ask(self._prompts.begin(beginning), "", beginning.seed)
-        nothing = Candidate(backend=beginning.backend, source="", name=_FIRST_NAME)
-        return self._proposal(outcome, nothing, (), {})
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         if proposal.proposer == self.name:
@@ -94,12 +84,16 @@ class ModelProposer:
         """Give up what is under way, and close connections."""
         self._background.close()
 
-    async def _change(self, request: Request) -> Proposal:
+    async def _write(self, request: Request) -> Proposal:
         prompt = self._prompts.build(request)
-        parent = request.parent.candidate
-        shown = (elite.candidate.content_hash for elite in prompt.exemplars)
-        outcome = await self._ask(prompt.messages, parent.source, request.seed)
-        return self._proposal(outcome, parent, (parent.content_hash, *shown), {})
+        base = Candidate(backend=request.backend, source="", name=_FIRST_NAME)
+        parents: tuple[str, ...] = ()
+        if request.parent is not None:
+            base = request.parent.candidate
+            shown = (elite.candidate.content_hash for elite in prompt.exemplars)
+            parents = (base.content_hash, *shown)
+        outcome = await self._ask(prompt.messages, base.source, request.seed)
+        return self._proposal(outcome, base, parents, {})
 
     async def _repair(self, missed: NearMiss, seed: int) -> Proposal:
         failed = missed.proposal
@@ -124,7 +118,9 @@ class ModelProposer:
         while True:
             client = self._pick(chance, preferred)
             try:
-                return await converse(client, self._prompts, messages, base)
+                return await converse(
+                    client, self._prompts, messages, base, asks_again=self._asks_again
+                )
             except ModelError as error:
                 if not error.lasting:
                     raise

@@ -1,7 +1,8 @@
 """What a model is told: first all that stays the same over a run, then the step at hand.
 
 Servers keep the beginning of a prompt that they have seen, so what is stable comes first. A prompt
-that is too long loses the least important parts: other programs, then failures, then the log.
+that is too long loses the least important parts: other programs, failures, slower programs to
+compare with, then the log.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
 from kernel_smith.proposers.model.texts import Templates
 from kernel_smith.records import (
-    Beginning,
     Elite,
     Evaluation,
     Failure,
@@ -51,6 +51,7 @@ class _Plan:
 
     exemplars: int
     failures: int
+    contrast: bool = True
     log: bool = True
     lessons: bool = True
     details: bool = True
@@ -63,15 +64,6 @@ class Prompts:
         self._settings = settings
         self._templates = Templates(settings.templates)
         self._stable: dict[tuple[int, str, str], tuple[Task, str]] = {}
-
-    def begin(self, beginning: Beginning) -> tuple[Message, ...]:
-        """The messages that ask for a first program."""
-        system = self._system(beginning.task, beginning.backend, beginning.hardware)
-        parts = [self._templates.fill("request_first")]
-        if beginning.failures:
-            parts.insert(0, self._failures(beginning.failures))
-        user = "\n\n".join(parts)
-        return (Message(role="system", content=system), Message(role="user", content=user))
 
     def build(self, request: Request) -> Prompt:
         """The messages to begin with. Raises `BadInput` if task and parent alone are too long."""
@@ -149,23 +141,29 @@ class Prompts:
             )
             for number, elite in enumerate(_others(request)[: plan.exemplars], 1)
         ]
-        evaluation = request.parent.evaluation
-        said = told(evaluation, log=plan.log) if plan.details else headline(evaluation)
-        parts.append(
-            fill(
-                "parent",
-                program=fenced(request.parent.candidate.source),
-                evaluation=said,
-                verdict=headline(evaluation),
-            )
-        )
+        if plan.contrast and request.contrast:
+            shown = "\n\n".join(map(_with_verdict, request.contrast))
+            parts.append(fill("contrast", programs=shown))
+        if request.parent is not None:
+            parts.append(self._parent(request.parent, plan))
         if plan.failures:
             parts.append(self._failures(request.failures[-plan.failures :]))
         if plan.lessons and request.lessons:
             lessons = "\n".join(f"- {_clip(lesson, _FAILURE_LENGTH)}" for lesson in request.lessons)
             parts.append(fill("lessons", lessons=lessons))
-        parts.append(fill(f"request_{self._settings.mode}"))
+        wanted = "first" if request.parent is None else self._settings.mode
+        parts.append(fill(f"request_{wanted}"))
         return "\n\n".join(parts)
+
+    def _parent(self, parent: Elite, plan: _Plan) -> str:
+        evaluation = parent.evaluation
+        said = told(evaluation, log=plan.log) if plan.details else headline(evaluation)
+        return self._templates.fill(
+            "parent",
+            program=fenced(parent.candidate.source),
+            evaluation=said,
+            verdict=headline(evaluation),
+        )
 
     def _failures(self, failures: Sequence[Failure]) -> str:
         return self._templates.fill("failures", failures="\n".join(map(_failure, failures)))
@@ -197,14 +195,20 @@ def _plans(request: Request) -> Iterator[_Plan]:
     exemplars, failures = len(_others(request)), len(request.failures)
     yield from (_Plan(left, failures) for left in range(exemplars, -1, -1))
     yield from (_Plan(0, left) for left in range(failures - 1, -1, -1))
-    yield _Plan(0, 0, log=False)
-    yield _Plan(0, 0, log=False, lessons=False)
-    yield _Plan(0, 0, log=False, lessons=False, details=False)
+    if request.contrast:
+        yield _Plan(0, 0, contrast=False)
+    yield _Plan(0, 0, contrast=False, log=False)
+    yield _Plan(0, 0, contrast=False, log=False, lessons=False)
+    yield _Plan(0, 0, contrast=False, log=False, lessons=False, details=False)
 
 
 def _others(request: Request) -> tuple[Elite, ...]:
-    source = request.parent.candidate.source
+    source = request.parent.candidate.source if request.parent is not None else None
     return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
+
+
+def _with_verdict(elite: Elite) -> str:
+    return f"{headline(elite.evaluation)}\n\n{fenced(elite.candidate.source)}"
 
 
 def _failure(failure: Failure) -> str:

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.mutator.edit import Edit, Site
 from kernel_smith.proposers.mutator.registry import EDITS, PROMISES
-from kernel_smith.records import Candidate, Evaluation, Interval, Proposal, Request
+from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Proposal, Request
 from kernel_smith.records.gains import timed_beside
 
 Sites = dict[str, list[Site]]
@@ -44,7 +44,7 @@ class _Record:
 
 
 class Mutator:
-    """`Mutator(seed).propose(request)`. Deterministic given the seed and what was asked before."""
+    """A `Writer`. Deterministic given the seed and what was asked before."""
 
     name = "mutator"
 
@@ -59,14 +59,15 @@ class Mutator:
 
     def propose(self, request: Request) -> Proposal:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
-        parent = request.parent.candidate
+        elite = parent_of(request)
+        parent = elite.candidate
         with self._lock:
             tried = self._tried[parent.content_hash]
             rng = random.Random(f"{self._seed} {request.seed} {len(tried)} {parent.content_hash}")
             for _ in range(_ATTEMPTS):
                 chosen = self._choose(parent, tried, rng)
                 if chosen is not None:
-                    return self._proposal(request, *chosen)
+                    return self._proposal(elite, *chosen)
         raise NothingToPropose(f"every edit was tried on {parent.content_hash[:12]}")
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
@@ -78,9 +79,6 @@ class Mutator:
             for name in edits:
                 if name in self._records:  # an older version may have known others
                     self._records[name].note(success, 1 / len(edits))
-
-    def close(self) -> None:
-        """Nothing is under way."""
 
     def _choose(
         self, parent: Candidate, tried: set[str], rng: random.Random
@@ -116,11 +114,9 @@ class Mutator:
         edit = next(edit for edit in self._edits if edit.name == best)
         return edit, rng.choice(sites[best])
 
-    def _proposal(
-        self, request: Request, new: Candidate, steps: list[tuple[Edit, Site]]
-    ) -> Proposal:
+    def _proposal(self, parent: Elite, new: Candidate, steps: list[tuple[Edit, Site]]) -> Proposal:
         summary = "; then ".join(f"{edit.name}: {site}" for edit, site in steps)
-        speedup = _speedup(request.parent.evaluation)
+        speedup = _speedup(parent.evaluation)
         details = {
             "edits": [edit.name for edit, _ in steps],
             "sites": [f"{site.part}: {site}" for _, site in steps],
@@ -129,7 +125,7 @@ class Mutator:
         return Proposal(
             candidate=new,
             proposer=self.name,
-            parents=(request.parent.candidate.content_hash,),
+            parents=(parent.candidate.content_hash,),
             summary=summary,
             details=details,
         )

@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import threading
 
-from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.tuner.apply import apply
 from kernel_smith.proposers.tuner.find import find, structure
 from kernel_smith.proposers.tuner.fits import Fitting
 from kernel_smith.proposers.tuner.search import Domains, Search
 from kernel_smith.proposers.tuner.space import Space, Value, Values
-from kernel_smith.records import Evaluation, Proposal, Request, Stage, content_hash, score
+from kernel_smith.records import (
+    Candidate,
+    Evaluation,
+    Proposal,
+    Request,
+    Stage,
+    content_hash,
+    score,
+)
 
 _PATIENCE = 24
 
 
 class Tuner:
-    """A `Proposer`. Gives a structure up after `patience` results without a gain."""
+    """A `Writer`. Gives a structure up after `patience` results without a gain."""
 
     name = "tuner"
 
@@ -37,11 +45,11 @@ class Tuner:
         self._origins: dict[str, tuple[str, Values]] = {}
 
     def propose(self, request: Request) -> Proposal:
-        parent = request.parent.candidate
+        elite = parent_of(request)
+        parent, known = elite.candidate, elite.evaluation
         with self._lock:
-            key, space, values = self._locate(request)
+            key, space, values = self._locate(request, parent)
             search = self._searches[key]
-            known = request.parent.evaluation
             search.know(values, score(known), most=_most(known))
             if search.without_gain >= self._patience:
                 raise NothingToPropose("other numbers have not helped for long")
@@ -69,12 +77,8 @@ class Tuner:
             search.know(values, known, most=_most(evaluation), wrong=wrong)
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
-    def close(self) -> None:
-        """Nothing is under way."""
-
-    def _locate(self, request: Request) -> tuple[str, Space, Values]:
+    def _locate(self, request: Request, parent: Candidate) -> tuple[str, Space, Values]:
         """The structure of the parent, the source to write values into, the parent's values."""
-        parent = request.parent.candidate
         if parent.content_hash in self._origins:
             key, values = self._origins[parent.content_hash]
             if key in self._roots:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from kernel_smith.archive.normalise import program
+from kernel_smith.programs.normalise import program
 from kernel_smith.records import content_hash
 
 

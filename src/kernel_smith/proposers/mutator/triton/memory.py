@@ -96,7 +96,7 @@ def reciprocal(text: TritonText) -> Iterator[Site]:
             if isinstance(node.left, ast.Constant) or isinstance(node.right, ast.Constant):
                 continue
             number += 1
-            new = f"{text.of(node.left)} * (1.0 / {text.of(node.right)})"
+            new = f"{text.operand(node.left)} * (1.0 / {text.operand(node.right)})"
             place = f"division no. {number} of {kernel.name}"
             yield Site(place, (text.replaced(node, new),))
 
@@ -112,7 +112,7 @@ def narrow_offsets(text: TritonText) -> Iterator[Site]:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
             if node.func.attr == "to" and [text.of(a) for a in node.args] == ["tl.int64"]:
-                splices.append(text.replaced(node, text.of(node.func.value)))
+                splices.append(text.replaced(node, text.operand(node.func.value)))
         nested = any(a is not b and a.start <= b.start < a.end for a in splices for b in splices)
         if splices and not nested:
             yield Site(kernel.name, tuple(splices))

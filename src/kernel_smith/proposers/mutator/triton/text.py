@@ -15,6 +15,8 @@ from itertools import accumulate
 
 from kernel_smith.proposers.mutator.edit import Edit, Site, Splice, splice
 
+_ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
+
 
 @dataclass(frozen=True, eq=False)
 class TritonText:
@@ -48,6 +50,11 @@ class TritonText:
 
     def of(self, node: ast.expr | ast.stmt) -> str:
         return self._data[self.start(node) : self.end(node)].decode()
+
+    def operand(self, node: ast.expr) -> str:
+        """An expression that means the same beside any operator. Parentheses around one are not
+        part of it for `ast`."""
+        return self.of(node) if isinstance(node, _ATOMS) else f"({self.of(node)})"
 
     def replaced(self, node: ast.expr | ast.stmt, text: str) -> Splice:
         return Splice(self.start(node), self.end(node), text)

@@ -1,0 +1,144 @@
+"""The same program in other words: candidates without comments, formatting and local names.
+
+`fingerprint` is equal for candidates that differ only in comments, whitespace, docstrings, names
+of local variables, or the formatting of kernel text inside strings. It never merges programs that
+differ in anything else. What is not Python is compared as it stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+
+from kernel_smith.programs.c_text import c_tokens, joined, looks_like_c
+from kernel_smith.programs.local_names import local_names
+from kernel_smith.records import Candidate, content_hash
+
+_REMEMBERED = 256
+_SILENT_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+# Tuples: a union that is written where it is used is put together anew for every node.
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_JOINING = (ast.JoinedStr, ast.BinOp)
+_NAMING = (ast.keyword, ast.arg)
+_NO_NAMES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is left of a source when its wording is gone."""
+
+    atoms: tuple[str, ...]
+    size: int
+    """Nodes of the syntax tree and tokens of kernel text."""
+    words: frozenset[str]
+    """Names, attributes and keywords that the Python part uses."""
+    launch_sites: int
+    """Calls of the form `kernel[grid](...)`."""
+    kernel_text: str
+    """Kernel text inside strings, without comments and formatting."""
+
+
+def fingerprint(candidate: Candidate) -> str:
+    """Equal for candidates that are the same program."""
+    return _fingerprint(candidate.backend, candidate.source)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _fingerprint(backend: str, source: str) -> str:
+    return content_hash(backend, "\n".join(program(source).atoms))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def program(source: str) -> Program:
+    """Read a source. One that is no Python is a program of its lines."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+        reader = _Reader(keep_docstrings="__doc__" in source)
+        reader.read(tree, _NO_NAMES)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Program(tuple(source.split("\n")), len(source.split()), frozenset(), 0, "")
+    return reader.program()
+
+
+class _Reader:
+    """Writes a syntax tree down as atoms, one per node, field value or bracket."""
+
+    def __init__(self, keep_docstrings: bool) -> None:
+        self._keep_docstrings = keep_docstrings
+        self._atoms: list[str] = []
+        self._size = 0
+        self._words: set[str] = set()
+        self._launch_sites = 0
+        self._kernel_text: list[str] = []
+        self._fresh = count()
+
+    def program(self) -> Program:
+        return Program(
+            tuple(self._atoms),
+            self._size,
+            frozenset(self._words),
+            self._launch_sites,
+            "\n".join(self._kernel_text),
+        )
+
+    def read(self, node: ast.AST, names: Mapping[str, str], whole: bool = True) -> None:
+        """`whole`: a string here is no part of a longer one."""
+        self._size += 1
+        if isinstance(node, ast.Name):
+            self._words.add(node.id)
+            self._atoms += ("Name", names.get(node.id, node.id))
+            return
+        if isinstance(node, ast.Constant):
+            self._constant(node.value, whole)
+            return
+        self._note(node)
+        self._atoms.append(type(node).__name__)
+        inner = names
+        if isinstance(node, _FUNCTIONS):
+            # No source can spell such a name, so it hides none.
+            inner = {**names, **{name: f"<{next(self._fresh)}>" for name in local_names(node)}}
+        whole = not isinstance(node, _JOINING)
+        for field in node._fields:
+            if field not in _SILENT_FIELDS:
+                self._value(getattr(node, field), inner if field == "body" else names, whole)
+
+    def _value(self, value: object, names: Mapping[str, str], whole: bool) -> None:
+        if isinstance(value, ast.AST):
+            self.read(value, names, whole)
+        elif isinstance(value, list):
+            self._atoms.append("[")
+            for item in value:
+                if self._keep_docstrings or not _is_inert(item):
+                    self._value(item, names, whole)
+            self._atoms.append("]")
+        else:
+            self._atoms.append(repr(value))
+
+    def _constant(self, value: object, whole: bool) -> None:
+        atoms: tuple[str, ...] = ("Constant", repr(value))
+        if isinstance(value, str) and looks_like_c(value):
+            tokens = c_tokens(value)
+            self._size += len(tokens)
+            self._kernel_text.append(joined(tokens))
+            # A fragment may begin inside a comment or a literal, where blanks have a meaning.
+            atoms = ("Text", *map(repr, tokens)) if whole else atoms
+        self._atoms += atoms
+
+    def _note(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Attribute):
+            self._words.add(node.attr)
+        elif isinstance(node, _NAMING) and node.arg:
+            self._words.add(node.arg)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            self._launch_sites += 1
+
+
+def _is_inert(item: object) -> bool:
+    """A docstring, or any other constant that is a statement."""
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)

@@ -1,0 +1,105 @@
+"""All that decides how a run goes, from the little that somebody names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Budget, Candidate, RunConfig, Task
+from kernel_smith.runs.first_programs import begin_with
+from kernel_smith.runs.presets import PRESETS, PROTOCOLS, find_preset
+from kernel_smith.search.methods import find_method
+
+_SEED = "seed"  # who is named among the proposers, and writes a first program only
+_KNOWN = ("tuner", "mutator", "model", _SEED)
+
+
+def configure(
+    task: Task,
+    backend: str,
+    *,
+    preset: str | None = None,
+    method: str | None = None,
+    proposers: Sequence[str] | None = None,
+    models: dict[str, Any] | None = None,
+    rebudget: Callable[[Budget], Budget] | None = None,
+    lanes: int = 1,
+    seed: int = 0,
+    untimed: bool = False,
+    starts: Sequence[Candidate] | None = None,
+) -> RunConfig:
+    """Return a preset's configuration with what is named here in place of its own.
+
+    `models` are the settings of the model worker; naming some makes `model` the usual preset.
+    `method` says how it is searched; one that has a preset of its name brings that along.
+    `rebudget` makes a budget of the preset's. `starts`: None for the task's own.
+    """
+    config = _preset(preset, method, backend, with_models=models is not None)
+    weights = config.proposers if proposers is None else _weights(config, proposers)
+    if models is None and "model" in weights:
+        raise BadInput(
+            "a model is to be asked, but none is named",
+            hint="add --model NAME@BASE_URL or --models FILE.toml, or ask others: "
+            "--proposer tuner --proposer mutator",
+        )
+    config = config.model_copy(
+        update={
+            "proposers": weights,
+            "budget": config.budget if rebudget is None else rebudget(config.budget),
+            "evaluations_in_flight": lanes,
+            "proposals_in_flight": max(config.proposals_in_flight, lanes),
+            "seed": seed,
+            "untimed": untimed,
+            "settings": {} if models is None else {"model": models},
+        }
+    )
+    if config.method in PROTOCOLS:
+        return begin_with(_each_answer_counts(config), task, starts or (), with_seed=False)
+    first = own_starts(task, backend) if starts is None else starts
+    with_seed = proposers is None or _SEED in proposers
+    return begin_with(config, task, first, with_seed=with_seed)
+
+
+def _preset(
+    preset: str | None, method: str | None, backend: str, *, with_models: bool
+) -> RunConfig:
+    if method is not None:
+        find_method(method)
+    if method in PRESETS:
+        return find_preset(method, backend)
+    if preset in (None, "embedded"):
+        preset = "model" if with_models else "embedded"
+    config = find_preset(preset, backend)
+    return config if method is None else config.model_copy(update={"method": method})
+
+
+def _each_answer_counts(config: RunConfig) -> RunConfig:
+    """Nothing is asked twice, and what failed is mended by a round like any other."""
+    model = config.settings.get("model", {}) | {"max_repairs": 0, "asks_again": False}
+    return config.model_copy(update={"settings": config.settings | {"model": model}})
+
+
+def own_starts(task: Task, backend: str) -> list[Candidate]:
+    """The starting kernel that a task brings along for a backend, if it does."""
+    if backend not in task.starts:
+        return []
+    path = Path(task.starts[backend])
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"{path}: the starting kernel of task {task.name} cannot be read ({error})",
+            hint="mend the file, or name another program: --start FILE",
+        ) from None
+    return [Candidate(backend=backend, source=source, name=path.name)]
+
+
+def _weights(config: RunConfig, proposers: Sequence[str]) -> dict[str, float]:
+    unknown = sorted(set(proposers) - set(_KNOWN))
+    if unknown:
+        raise BadInput(
+            f"no proposer is called {unknown[0]!r}", hint=f"choose: {', '.join(sorted(_KNOWN))}"
+        )
+    return {name: config.proposers.get(name, 1.0) for name in proposers if name != _SEED}

@@ -1,0 +1,58 @@
+"""What a run begins with: programs that are there, and what the framework's compiler writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Candidate, Proposal, RunConfig, Task
+from kernel_smith.runs.loop import Opener
+from kernel_smith.runs.state import RunState
+
+_START, _SEED = "start", "seed"
+_DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compiler writes
+
+
+def begin_with(
+    config: RunConfig, task: Task, starts: Sequence[Candidate], *, with_seed: bool
+) -> RunConfig:
+    """Keep in the configuration what a run begins with: the programs that are there, and what the
+    framework's compiler makes of the task, where it writes for this backend. So a run that is
+    resumed knows it, too."""
+    with_seed = with_seed and config.backend in _DEVICE_OF_SEED
+    if not starts and not with_seed and "model" not in config.proposers:
+        raise BadInput(
+            f"task {task.name} has no starting kernel for backend {config.backend}",
+            hint="name a program to start from: --start FILE, or have one written: --proposer model"
+            + (" or --proposer seed" if config.backend in _DEVICE_OF_SEED else ""),
+        )
+    programs = [candidate.model_dump(mode="json") for candidate in starts]
+    settings = config.settings | {_START: {"programs": programs}, _SEED: {"wanted": with_seed}}
+    return config.model_copy(update={"settings": settings})
+
+
+def first_programs(state: RunState) -> list[Opener]:
+    """What the run is to begin with and has not begun with yet."""
+
+    def opening(candidate: Candidate) -> Callable[[], Proposal]:
+        summary = f"the program that the run starts from: {candidate.name}"
+        return lambda: Proposal(candidate=candidate, proposer=_START, summary=summary)
+
+    def compile_seed() -> Proposal:
+        from kernel_smith.proposers.seed import make_seed
+
+        made = make_seed(state.task, _DEVICE_OF_SEED[state.config.backend])
+        summary = f"what torch.compile makes of it: {made.kernels} kernels"
+        return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
+
+    settings = state.config.settings
+    # A library's run may have begun otherwise.
+    programs = settings.get(_START, {}).get("programs", ())
+    starts = [Candidate.model_validate(each) for each in programs]
+    openers: list[Opener] = [
+        (_START, opening(candidate)) for candidate in starts if not state.is_known(candidate)
+    ]
+    done = state.by_proposer[_SEED] + state.dropped[_SEED]
+    if settings.get(_SEED, {}).get("wanted") and not done:
+        openers.append((_SEED, compile_seed))
+    return openers

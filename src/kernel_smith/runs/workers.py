@@ -1,0 +1,39 @@
+"""Who works on a run: the workers that its configuration names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.base import InThreads, Worker
+from kernel_smith.records import RunConfig, Usage
+
+
+@contextlib.contextmanager
+def workers_of(config: RunConfig, spent: Usage | None = None) -> Iterator[dict[str, Worker]]:
+    """`spent` is what the run has taken from models so far: their caps count it."""
+    made = {name: _make(name, config, spent) for name in config.proposers}
+    try:
+        yield made
+    finally:
+        for worker in made.values():
+            worker.close()
+
+
+def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
+    """Imported only where they are wanted: each brings libraries of its own."""
+    if name == "tuner":
+        from kernel_smith.proposers.tuner import Tuner
+
+        return InThreads(Tuner(config.seed), config.proposals_in_flight)
+    if name == "mutator":
+        from kernel_smith.proposers.mutator import Mutator
+
+        return InThreads(Mutator(config.seed), config.proposals_in_flight)
+    if name == "model":
+        from kernel_smith.proposers.model import ModelProposer, make_settings
+
+        settings, budget = make_settings(config.settings.get("model", {})), config.budget
+        return ModelProposer(settings, tokens=budget.tokens, dollars=budget.dollars, spent=spent)
+    raise BadInput(f"no proposer is called {name!r}", hint="choose tuner, mutator or model")

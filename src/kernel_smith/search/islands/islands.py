@@ -1,0 +1,88 @@
+"""Islands with MAP-Elites: the method of the Kernel-Smith paper, and of OpenEvolve before it.
+
+A bandit chooses who is asked. Islands have their turns; each keeps the best programs of every
+kind. A parent is drawn from the island whose turn it is, and now and then the best of each visits
+the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from kernel_smith.records import (
+    Event,
+    Label,
+    Migrated,
+    Remeasured,
+    RunConfig,
+    StepEvaluated,
+    StepProposed,
+)
+from kernel_smith.search.bandit import Bandit
+from kernel_smith.search.base import Ask
+from kernel_smith.search.context import context_of
+from kernel_smith.search.islands.archive import Archive, ArchiveConfig
+
+if TYPE_CHECKING:
+    from kernel_smith.runs.state import RunState, Step
+
+_ISLAND = "island"
+
+
+class Islands:
+    """A `Strategy`."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self.archive = Archive(ArchiveConfig.of(config))
+        self.bandit = Bandit(config.proposers)
+        self._islands = config.islands
+        self._migrate_every = config.migrate_every
+        self._exemplars = config.exemplars
+
+    def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask | None:
+        worker = self.bandit.choose(free)
+        if worker is None:
+            return None
+        island = self.bandit.asks % self._islands
+        label: Label = {_ISLAND: island}
+        if state.best is None:
+            return Ask(worker=worker, context=context_of(state, None), label=label)
+        parent = self.archive.sample_parent(island, rng)
+        shown = self.archive.exemplars(parent, self._exemplars, rng, island)
+        name = parent.candidate.content_hash
+        context = context_of(state, name, shown)
+        return Ask(worker=worker, parent=name, context=context, label=label)
+
+    def hear(self, event: Event, state: RunState) -> None:
+        self.bandit.hear(event, state)
+        match event:
+            case StepProposed():
+                parent = state.steps[event.step].parent
+                if parent is not None:
+                    self.archive.note_child(parent)
+            case StepEvaluated():
+                self._evaluated(state.steps[event.step], state)
+            case Remeasured():
+                self._remeasured(event, state)
+            case Migrated():
+                self.archive.add(state.evaluated[event.candidate], event.target)
+
+    def _evaluated(self, step: Step, state: RunState) -> None:
+        elite = state.evaluated[step.proposal.candidate.content_hash]
+        if elite.evaluation.ok and not state.ranking.is_twin(elite.evaluation):
+            self.archive.add(elite, self._home(step))
+        if self._islands > 1 and state.funnel["evaluated"] % self._migrate_every == 0:
+            for plan in self.archive.migrants():
+                self.archive.add(state.evaluated[plan.candidate], plan.target)
+
+    def _home(self, step: Step) -> int:
+        """Programs that nobody was asked for, such as first ones, go to all islands in turn."""
+        return int(step.label.get(_ISLAND, step.number % self._islands))
+
+    def _remeasured(self, event: Remeasured, state: RunState) -> None:
+        self.archive.update(event.candidate, event.evaluation)
+        best = state.ranking.best
+        if best is not None and best not in self.archive:
+            self.archive.add(state.evaluated[best], 0)  # it was turned away when others led
