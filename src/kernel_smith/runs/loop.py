@@ -237,8 +237,11 @@ class Loop:
     def _ask(self) -> None:
         """Keep workers at work, but not ahead of the lanes."""
         while self._has_room() and self._fruitless < _FRUITLESS and self._rounds_left() > 0:
+            free = self._free()
+            if not free:
+                return
             try:
-                ask = self._strategy.next(self.state, self._free(), self._rng)
+                ask = self._strategy.next(self.state, free, self._rng)
             except Exhausted as end:
                 self._exhausted = str(end)
                 return
