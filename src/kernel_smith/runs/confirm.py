@@ -10,9 +10,16 @@ was measured is not measured again.
 
 from __future__ import annotations
 
-from kernel_smith.records import shown_faster
+from collections.abc import Callable
+from concurrent.futures import wait
+
+from kernel_smith.errors import InternalError
+from kernel_smith.evaluation.engines.base import Evaluator
+from kernel_smith.records import Evaluation, shown_faster
 from kernel_smith.runs.state import RunState
 
+_ATTEMPTS = 2
+_WAIT_SECONDS = 0.2
 _MOST_TIMED = 2  # each of them may look faster by luck in 2.5 of 100 runs, together in 5
 _MOST_TRIED = 5  # those that turned out to be wrong included
 
@@ -33,6 +40,29 @@ def next_to_confirm(state: RunState, *, in_time: bool) -> str | None:
     if chosen in holding and len(holding) > 1 and len(state.confirmations[chosen]) == 1:
         return chosen
     return None
+
+
+def measure_at_length(
+    state: RunState, engine: Evaluator, name: str, is_stopping: Callable[[], bool]
+) -> Evaluation | None:
+    """Return what a candidate shows, or None if somebody stops the run meanwhile.
+
+    What was too noisy is measured a second time, and so is what an engine only remembers.
+    """
+    chosen = state.evaluated[name]
+    for _ in range(_ATTEMPTS):
+        future = engine.submit(state.task, chosen.candidate, state.config.confirmation)
+        while not future.done() and not is_stopping():
+            wait([future], _WAIT_SECONDS)
+        if is_stopping():
+            return None
+        shown = future.result()
+        is_new = shown.created_at > chosen.evaluation.created_at
+        if is_new and not shown.stage.fleeting:
+            return shown
+    if not is_new:
+        raise InternalError("the engine answers with what it measured before")
+    return shown
 
 
 def answer(state: RunState) -> str | None:

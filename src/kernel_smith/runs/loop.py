@@ -17,7 +17,7 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
@@ -44,7 +44,7 @@ from kernel_smith.records import (
     StepProposed,
 )
 from kernel_smith.runs.budget import reason_to_stop, without_luck
-from kernel_smith.runs.confirm import answer, next_to_confirm
+from kernel_smith.runs.confirm import answer, measure_at_length, next_to_confirm
 from kernel_smith.runs.remeasure import Remeasuring
 from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
@@ -52,7 +52,6 @@ from kernel_smith.search.base import Exhausted, Strategy
 
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
-_ATTEMPTS = 2  # to measure the best at full length
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
 
 
@@ -162,33 +161,12 @@ class Loop:
                 return None
             self.emit(ConfirmationBegun(candidate=name, at=_now()))
             try:
-                shown = self._measure_at_length(name)
+                shown = measure_at_length(self.state, self._engine, name, lambda: self.stopping)
             except (UserError, InternalError) as error:
                 return str(error)
             if shown is not None:
                 self.emit(Remeasured(candidate=name, evaluation=shown, confirming=True, at=_now()))
         return None
-
-    def _measure_at_length(self, name: str) -> Evaluation | None:
-        """None if somebody stops the run meanwhile.
-
-        What was too noisy is measured a second time, and so is what an engine only remembers.
-        """
-        chosen = self.state.evaluated[name]
-        options = self.state.config.confirmation
-        for _ in range(_ATTEMPTS):
-            future = self._engine.submit(self.state.task, chosen.candidate, options)
-            while not future.done() and not self.stopping:
-                wait([future], _WAIT_SECONDS)
-            if self.stopping:
-                return None
-            shown = future.result()
-            is_new = shown.created_at > chosen.evaluation.created_at
-            if is_new and not shown.stage.fleeting:
-                return shown
-        if not is_new:
-            raise InternalError("the engine answers with what it measured before")
-        return shown
 
     def emit(self, event: Event) -> Step | None:
         self._append(event)
