@@ -203,9 +203,14 @@ def test_a_loop_whose_iterations_may_meet_is_left_alone(line: str, instead: str)
     assert "pragma" not in with_vectors(ROW_SUM.replace(line, instead))
 
 
-def test_a_loop_over_distant_elements_is_left_alone() -> None:
+def test_a_loop_over_distant_elements_is_left_alone_and_calls_the_library() -> None:
     apart = ROW_SUM.replace("x1 + 1001L*x0", "3L*x1 + 3003L*x0")
-    assert "pragma" not in with_vectors(apart)
+    assert with_vectors(apart) == apart
+
+
+def test_a_condition_is_no_obstacle() -> None:
+    masked = ROW_SUM.replace("std::exp(tmp0)", "x1 <= x0 && true ? std::exp(tmp0) : 0.0f")
+    assert "#pragma omp simd reduction(+:tmp_acc0)" in with_vectors(masked)
 
 
 def test_reductions_are_right(kernels: Library) -> None:

@@ -21,7 +21,7 @@ _ACCUMULATED = (
     (re.compile(rf"^\s*({_NAME}) = min_propagate_nan\(\1, \w+\);$", re.MULTILINE), "smallest"),
 )
 # Whatever else carries something from one element to the next, or writes where others may.
-_OBSTACLES = re.compile(r"\b\w+_combine\(|\batomic_add|&|\bbreak\b|\bcontinue\b|\bif\b")
+_OBSTACLES = re.compile(r"\b\w+_combine\(|\batomic_add|(?<!&)&(?!&)|\bbreak\b|\bcontinue\b|\bif\b")
 _STORE = re.compile(rf"\b({_NAME})\[([^\]]*)\] = ")
 _LOAD = re.compile(rf"^ *auto \w+ = ({_NAME})\[([^\]]*)\];\n", re.MULTILINE)
 _ALIAS = re.compile(rf"^ *auto ({_NAME}) = ({_NAME});$", re.MULTILINE)
@@ -49,7 +49,7 @@ class _Loop:
 
 def with_vectors(kernel: str) -> str:
     """The same kernel, with loops that a compiler may turn into vector code."""
-    return _CALLS.sub(r"branchless::\1(", _mark_loops(_plain_sums(kernel)))
+    return _mark_loops(_plain_sums(kernel))
 
 
 def _plain_sums(kernel: str) -> str:
@@ -84,17 +84,27 @@ def _marked(kernel: str, loop: _Loop, around: _Loop | None) -> str:
     if sums is None or _conflicts(loop.body, loop.variable):
         return kernel
     before = kernel[: loop.begin]
+    near = _neighbours(loop.body, loop.variable)
     if not sums:  # of such loops the compiler says itself whether elements depend on each other
-        independent = _NO_CONFLICT.search(before) and _neighbours(loop.body, loop.variable)
-        return _alone(kernel, loop, "simd") if independent else kernel
-    if _neighbours(loop.body, loop.variable):
+        independent = near and _NO_CONFLICT.search(before)
+        return _alone(*_without_calls(kernel, loop), "simd") if independent else kernel
+    if near:
         clauses = "".join(f" reduction({how}:{', '.join(names)})" for how, names in sums.items())
-        shared = _PARALLEL_LOOP.search(before)
-        return (_in_blocks if shared else _alone)(kernel, loop, f"simd{clauses}")
+        place = _in_blocks if _PARALLEL_LOOP.search(before) else _alone
+        return place(*_without_calls(kernel, loop), f"simd{clauses}")
     if around is None or not _neighbours(around.body, around.variable):
         return kernel
     alone = len(_LOOP.findall(around.body)) == 1 and "#pragma" not in around.body
-    return _insert(kernel, around, "simd") if alone else kernel
+    return _insert(*_without_calls(kernel, around), "simd") if alone else kernel
+
+
+def _without_calls(kernel: str, loop: _Loop) -> tuple[str, _Loop]:
+    """With functions of our own in a loop, which are slower than the library's in any other."""
+    text = _CALLS.sub(r"branchless::\1(", kernel[loop.begin : loop.end])
+    kernel = kernel[: loop.begin] + text + kernel[loop.end :]
+    found = _LOOP.match(kernel, loop.begin)
+    assert found is not None
+    return kernel, _loop_at(kernel, found)
 
 
 def _accumulated(body: str) -> dict[str, list[str]] | None:
