@@ -650,13 +650,16 @@ def test_variants_on_which_pytorch_strays_are_left_open(
         assert check.compare(strays(inputs), inputs).reason is not None
     library = Result("tensor", [])
     monkeypatch.setattr(pool.reference, "library", lambda workload, inputs: library)
+    passed = False
     for check, inputs in checks:
         library.tensors[:] = strays(inputs)
         only = check.label != "author" and "author" not in {b.label for b in check._blocks}
         assert (check.compare(strays(inputs), inputs).reason is None) == only, check.label
         spoilt = [t.clone().fill_(float("nan")) for t in answer(pool, inputs)]
         assert check.compare(spoilt, inputs).reason is Reason.NON_FINITE
-    assert "left open" in pool.note
+        passed |= only
+    # Among rows of several kinds the author's may be refused before another is looked at.
+    assert "left open" in pool.note or not passed
 
 
 @pytest.mark.parametrize(("used", "reason"), [(tf32, Reason.PRECISION), (None, None)])
