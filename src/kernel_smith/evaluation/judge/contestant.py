@@ -79,8 +79,8 @@ class Contestant(Generic[ParticipantT]):
 
     @property
     def leaves_kernels_out(self) -> bool:
-        """Can graphs be captured without its kernels in the process that has them? Then a program
-        is less able to tell than in one of its own."""
+        """Say whether graphs can be captured without its kernels, in the process that has them. A
+        program is less able to tell than in a process of its own."""
         return self.platform.is_gpu and self.backend.in_process
 
     @property
@@ -214,10 +214,11 @@ class Contestant(Generic[ParticipantT]):
         if needed is False:
             raise Rejected(Reason.DECOY_KERNEL)
         if needed is None:
-            self._check_in_process_without_kernels(bench)
+            self._check_disarmed_process(bench)
 
     def _needs_kernels(self, bench: Bench[ParticipantT]) -> bool | None:
-        """Do the calls of the process that is timed need them? None: it cannot be told there."""
+        """Try without them in the process that is timed: True if results are wrong on any workload,
+        None if that cannot be tried there."""
         unknown = False
         for workload in self._cheapest_first(bench):
             with self.explaining(loading=False):
@@ -227,7 +228,7 @@ class Contestant(Generic[ParticipantT]):
             unknown |= right is None
         return None if unknown else False
 
-    def _check_in_process_without_kernels(self, bench: Bench[ParticipantT]) -> None:
+    def _check_disarmed_process(self, bench: Bench[ParticipantT]) -> None:
         disarmed = self.disarmed or self._launch_disarmed()
         try:
             self._load(disarmed)

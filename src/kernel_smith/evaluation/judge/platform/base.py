@@ -79,7 +79,7 @@ class Platform(ABC, Generic[ParticipantT]):
         """Raise `MissingPrerequisite` where preparing a task would fill the machine."""
 
     def expect(self, footprint: Footprint) -> None:
-        """Calls of this size are worked on now."""
+        """Adjust what is kept for the next use to calls of this size."""
 
     def pause(self) -> None:
         """Before each use of the device by the reference."""
@@ -129,8 +129,8 @@ class Platform(ABC, Generic[ParticipantT]):
     def is_right_without_kernels(
         self, bench: Bench[ParticipantT], participant: ParticipantT, workload: Workload
     ) -> bool | None:
-        """Are results right when the kernels of this process are left out of its calls? None where
-        that cannot be tried."""
+        """Leave the kernels of this process out of a call, and compare its result. None where that
+        cannot be tried."""
         return None
 
     def end(self, participant: ParticipantT) -> None:

@@ -96,8 +96,8 @@ class DevicePlatform(Platform[DeviceParticipant]):
         self._unused_bytes = max(_LEAST_UNUSED, footprint.lane // _SHARE_UNUSED)
 
     def pause(self) -> None:
-        """Memory that is given back is cleared by the driver, with some of the device's bandwidth.
-        So it is kept while calls are timed."""
+        """Let others have their turn, and give freed memory back. Not while calls are timed: the
+        driver clears what it gets back, with some of the device's bandwidth."""
         turns = device_state.turns()
         turns.pause()
         device_state.make_room(self._unused_bytes if turns.is_shared else None)
@@ -193,8 +193,8 @@ class DevicePlatform(Platform[DeviceParticipant]):
     def is_right_without_kernels(
         self, bench: Bench[DeviceParticipant], participant: DeviceParticipant, workload: Workload
     ) -> bool | None:
-        """In a graph that is captured without them. While it is captured nothing runs, so a program
-        cannot find out by trying that its kernels do nothing, and behave for once."""
+        """Replay a graph that was captured without them. While it is captured nothing runs, so a
+        program cannot find out by trying that its kernels do nothing, and behave for once."""
         prepared = bench.enter(participant, workload, 1)
         author = prepared.pool.author
         participant.bind([author.draw()])
@@ -267,8 +267,8 @@ class DevicePlatform(Platform[DeviceParticipant]):
 
 
 def _processes_for(backend: Backend) -> int:
-    """That a candidate needs for sure: Triton's kernels can be left out in the process that has
-    them, and others take one that was loaded without."""
+    """Count those that a candidate needs for sure: Triton's kernels can be left out in the process
+    that has them, and others take one that was loaded without."""
     return 1 if backend.in_process else 2
 
 

@@ -129,7 +129,7 @@ class DeviceLock:
 
     @property
     def is_shared(self) -> bool:
-        """Is the device used, and not by this judge alone?"""
+        """Say whether this judge uses the device in turn with others."""
         return self._sharing
 
     @contextlib.contextmanager

@@ -41,7 +41,6 @@ class DeviceParticipant(Participant):
         self._probe = torch.zeros(1, device="cuda")
         self._switching_seconds = 0.0
         self._looks: Looks | None = None  # at the results of the last batch
-        self._events = False  # are batches to be timed by the process as well?
         self._asked = False
         self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
@@ -133,9 +132,7 @@ class DeviceParticipant(Participant):
         Looking on, or having the process note times of its own, takes time as well."""
         assert self._captured is not None
         watch = self._device_room.watch() if watched else None
-        self._events = watched or not timed
-        wall, cpu, _ = self._go("replay", self._calls, watch)
-        self._events = False
+        wall, cpu, _ = self._go("replay", self._calls, watch, events=watched or not timed)
         idle, self._idle_cpu = self._idle_cpu, 0.0
         seen = self._captured
         windows = Windows(wall, cpu, 0.0, idle, self._switching_seconds)
@@ -183,12 +180,13 @@ class DeviceParticipant(Participant):
             self._take_results(count)
 
     def _go(
-        self, how: str, count: int, watch: ResultWatch | None = None
+        self, how: str, count: int, watch: ResultWatch | None = None, *, events: bool = False
     ) -> tuple[float, float, dict[str, Any]]:
+        """Time a batch. `events`: the process is to time it as well, which takes time."""
         nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")
         timeout = self.limits.call_seconds * (1 + _PATIENCE_PER_CALL * count)
         before_cpu = self._note_idle()
-        self._hand_device_over(how, count, nonce, mark)
+        self._hand_device_over(mark, calls=count, nonce=nonce, how=how, events=events)
         looks = self._looks = None if watch is None else watch.begin()
         before = time.perf_counter()
         self._bell.ring(mark)
@@ -218,15 +216,13 @@ class DeviceParticipant(Participant):
     def _is_over(self, mark: int, deadline: float) -> bool:
         return self._bell.is_finished(mark) or time.perf_counter() > deadline
 
-    def _hand_device_over(self, how: str, count: int, nonce: str, mark: int) -> None:
+    def _hand_device_over(self, mark: int, **asked: Any) -> None:
         """Have the device switched to the process, which takes a time that says nothing about it.
 
         It is noted all the same: a process could begin with its work then.
         """
         before = time.perf_counter()
-        self.child.post(
-            "go", calls=count, nonce=nonce, mark=mark, places=True, how=how, events=self._events
-        )
+        self.child.post("go", mark=mark, places=True, **asked)
         ready = self.child.answer("go", self.limits.load_seconds)
         self._switching_seconds = time.perf_counter() - before
         if ready.get("ready") != mark:
