@@ -14,6 +14,7 @@ from kernel_smith.records import Variant
 _SCALES = {Variant.LARGE: 1e3, Variant.SMALL: 1e-3, Variant.HUGE: 2.0**20, Variant.TINY: 2.0**-20}
 _MOST_OF_HALF = 2.0**13  # what float16 has room for, beside numbers around one
 _FAR, _DIGITS_LEFT = 1024.0, 2  # times the spread, and bits that tell elements apart then
+_APART = (32.0, 512.0)  # times the spread; drawn, so that no threshold tells far from near
 _FEWEST_SPIKES, _ELEMENTS_PER_SPIKE, _SPIKE = 8, 256, 1e3  # so that some meet in one row
 _TIE_LEVELS = 4
 
@@ -44,9 +45,10 @@ def vary_tensor(
     if variant in _SCALES:
         return tensor * _scale(variant, tensor.dtype)
     if variant is Variant.SHIFTED:
-        return _shifted(tensor, torch.ones(tensor.dim() * (1,)))
+        return _shifted(tensor, torch.ones(tensor.dim() * (1,)), _FAR)
     if variant is Variant.UNEVEN:
-        return _shifted(tensor, _uneven((*tensor.shape[:-1], 1)[: tensor.dim()], generator))
+        steps = _uneven((*tensor.shape[:-1], 1)[: tensor.dim()], generator)
+        return _shifted(tensor, steps, _draw_between(*_APART, generator))
     if variant is Variant.SORTED:
         return _sorted(tensor) if tensor.dim() else tensor
     if variant is Variant.TIES:
@@ -65,11 +67,16 @@ def _scale(variant: Variant, dtype: torch.dtype) -> float:
     return factor
 
 
-def _shifted(tensor: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+def _draw_between(low: float, high: float, generator: torch.Generator) -> float:
+    """Every order of magnitude is as likely as another."""
+    return low * (high / low) ** float(torch.rand((), generator=generator))
+
+
+def _shifted(tensor: torch.Tensor, steps: torch.Tensor, far: float) -> torch.Tensor:
     """Far from zero: what is computed as a difference of large numbers loses its digits, and
     exponentials overflow."""
     digits = round(1 - math.log2(torch.finfo(tensor.dtype).eps))
-    far = min(_FAR, 2.0 ** (digits - _DIGITS_LEFT))
+    far = min(far, 2.0 ** (digits - _DIGITS_LEFT))
     spread = tensor.float().std(correction=0).clamp_min(torch.finfo(torch.float32).tiny)
     offsets: torch.Tensor = steps.to(tensor.device) * (far * spread)
     return tensor + offsets.to(tensor.dtype)
