@@ -98,6 +98,58 @@ SHARED_SUM = """extern "C" void shared_sum(const float* in_ptr0, float* out_ptr0
     out_ptr0[0L] = tmp_acc0;
 }
 """
+IS_ANY_ODD = """extern "C" void is_any_odd(const float* in_ptr0, bool* out_ptr0, float* out_ptr1)
+{
+    for(int64_t x0=0; x0<37; x0+=1)
+    {
+        bool tmp_acc0 = 0;
+        for(int64_t x1=0; x1<1001; x1+=1)
+        {
+            auto tmp0 = in_ptr0[x1 + 1001L*x0];
+            auto tmp1 = tmp0 == tmp0;
+            auto tmp2 = !tmp1;
+            tmp_acc0 = tmp_acc0 || tmp2;
+        }
+        out_ptr0[x0] = tmp_acc0;
+        #pragma GCC ivdep
+        for(int64_t x1=0; x1<1001; x1+=1)
+        {
+            auto tmp0 = in_ptr0[x1 + 1001L*x0];
+            auto tmp1 = out_ptr0[x0];
+            auto tmp2 = tmp1 ? 0.0f : tmp0;
+            out_ptr1[x1 + 1001L*x0] = tmp2;
+        }
+    }
+}
+"""
+MANTISSAS = """extern "C" void mantissas(const float* in_ptr0, float* out_ptr0, int32_t* out_ptr1)
+{
+    #pragma GCC ivdep
+    for(int64_t x0=0; x0<37037; x0+=1)
+    {
+        auto tmp0 = in_ptr0[x0];
+        int32_t tmp1;
+        auto tmp2 = std::frexp(tmp0, &tmp1);
+        out_ptr0[x0] = tmp2;
+        out_ptr1[x0] = tmp1;
+    }
+}
+"""
+LARGEST_AT = """extern "C" void largest_at(const float* in_ptr0, int64_t* out_ptr0)
+{
+    for(int64_t x0=0; x0<37; x0+=1)
+    {
+        IndexValue<float> tmp_acc0 = IndexValue<float>{0, -std::numeric_limits<float>::infinity()};
+        for(int64_t x1=0; x1<1001; x1+=1)
+        {
+            auto tmp0 = in_ptr0[x1 + 1001L*x0];
+            tmp_acc0 = argmax_combine(tmp_acc0, tmp0, x1);
+        }
+        out_ptr0[x0] = tmp_acc0.index;
+    }
+}
+"""
+KERNELS = (ROW_SUM, COLUMN_SUM, EXTREMES, LONG_SUM, SHARED_SUM, IS_ANY_ODD, MANTISSAS, LARGEST_AT)
 FUNCTIONS = {"exp": (-103.0, 88.7), "log": (1e-38, 1e4), "tanh": (-12.0, 12.0), "erf": (-5.0, 5.0)}
 ODD = [math.inf, -math.inf, math.nan, 0.0, 1e-42, -1e-42, 1e-6, 200.0, -200.0]
 
@@ -109,7 +161,7 @@ def kernels() -> Library:
         f"    for (int64_t i = 0; i < n; ++i) y[i] = branchless::{name}(x[i]);\n}}\n"
         for name in FUNCTIONS
     )
-    texts = [with_vectors(text) for text in (ROW_SUM, COLUMN_SUM, EXTREMES, LONG_SUM, SHARED_SUM)]
+    texts = [with_vectors(text) for text in KERNELS]
     return cpp(cpp_source([*texts, loops]))
 
 
@@ -224,6 +276,44 @@ def test_reductions_are_right(kernels: Library) -> None:
     assert total.item() == pytest.approx(x.double().sum().item(), rel=1e-6)
     kernels.shared_sum(x, total)
     assert total.item() == pytest.approx(x.double().sum().item(), rel=1e-4)
+
+
+def test_whether_any_is_true_is_a_vector_of_words(kernels: Library) -> None:
+    text = with_vectors(IS_ANY_ODD)
+    assert "int32_t tmp_acc0 = 0;" in text
+    assert "#pragma omp simd reduction(|:tmp_acc0)" in text
+    assert "auto tmp1 = whole_word(out_ptr0[x0]);" in text
+    x = torch.randn(ROWS, COLUMNS)
+    x[3, 999] = math.nan
+    odd, kept = torch.empty(ROWS, dtype=torch.bool), torch.empty(ROWS, COLUMNS)
+    kernels.is_any_odd(x, odd, kept)
+    assert torch.equal(odd, x.isnan().any(1))
+    assert torch.equal(kept, torch.where(odd[:, None], 0.0, x))
+
+
+def test_mantissas_are_the_librarys(kernels: Library) -> None:
+    assert "#pragma omp simd" in with_vectors(MANTISSAS)
+    draw = torch.Generator().manual_seed(4)
+    x = (
+        torch.randn(ROWS * COLUMNS, generator=draw)
+        * torch.empty(ROWS * COLUMNS).uniform_(-146, 127, generator=draw).exp2()
+    )
+    x[: len(ODD)] = torch.tensor(ODD)
+    mantissas, powers = torch.empty_like(x), torch.empty(len(x), dtype=torch.int32)
+    kernels.mantissas(x, mantissas, powers)
+    expected = torch.frexp(x)
+    torch.testing.assert_close(mantissas, expected.mantissa, equal_nan=True, rtol=0, atol=0)
+    finite = x.isfinite()  # of others the power is anything
+    assert torch.equal(powers[finite], expected.exponent[finite])
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_the_place_of_the_largest_is_the_librarys(kernels: Library, odd: float) -> None:
+    x = torch.randint(-9, 9, (ROWS, COLUMNS), generator=torch.Generator().manual_seed(5)).float()
+    x[4, 7], x[4, 700], x[5] = odd, odd, odd
+    places = torch.empty(ROWS, dtype=torch.int64)
+    kernels.largest_at(x, places)
+    assert torch.equal(places, x.argmax(1))
 
 
 @pytest.mark.parametrize("at", [0, 500, COLUMNS - 1])

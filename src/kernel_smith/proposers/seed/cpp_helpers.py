@@ -203,6 +203,7 @@ struct IndexValue {
 // The first of equal values wins, and a NaN wins over numbers.
 template <typename T>
 inline IndexValue<T>& argmax_combine(IndexValue<T>& best, T value, int64_t index) {
+    if (value < best.value) return best;  // nearly always
     const bool best_nan = best.value != best.value, nan = value != value;
     const bool equal = best.value == value || (best_nan && nan);
     const bool better = !best_nan && (nan || value > best.value);
@@ -211,6 +212,7 @@ inline IndexValue<T>& argmax_combine(IndexValue<T>& best, T value, int64_t index
 }
 template <typename T>
 inline IndexValue<T>& argmin_combine(IndexValue<T>& best, T value, int64_t index) {
+    if (value > best.value) return best;  // nearly always
     const bool best_nan = best.value != best.value, nan = value != value;
     const bool equal = best.value == value || (best_nan && nan);
     const bool better = !best_nan && (nan || value < best.value);
@@ -311,10 +313,30 @@ inline float erf(float x) {
     const float far = std::copysign(1 - q * exp(-size * size), x);
     return size < 1 ? near : far;
 }
+inline float frexp(float x, int32_t* power) {
+    const bool tiny = std::abs(x) < 1.17549435e-38f;
+    const int32_t bits = same_bits<int32_t>(tiny ? x * 33554432.0f : x);
+    const int32_t biased = bits >> 23 & 255;
+    const bool usual = x != 0 && biased != 255;
+    *power = (biased - 126 - (tiny ? 25 : 0)) * usual;
+    return usual ? same_bits<float>((bits & ~(255 << 23)) | 126 << 23) : x;
+}
+inline double frexp(double x, int32_t* power) { return std::frexp(x, power); }
 inline double exp(double x) { return std::exp(x); }
 inline double log(double x) { return std::log(x); }
 inline double tanh(double x) { return std::tanh(x); }
 inline double erf(double x) { return std::erf(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bwhole_word\(",
+        """\
+// A condition whose origin g++ cannot see: loops become no vectors where it is known to be a byte.
+inline int32_t whole_word(bool truth) {
+    int32_t word = truth;
+    asm("" : "+r"(word));
+    return word;
 }
 """,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kernel_smith.proposers.seed.cpp_atomics import with_plain_additions
 from kernel_smith.proposers.seed.cpp_helpers import helpers_for
 from kernel_smith.proposers.seed.cpp_vectors import with_vectors
 
@@ -22,7 +23,8 @@ def read_cpp_kernel(name: str, text: str) -> str:
     text = re.sub(r'extern "C"\s+void\s+kernel\(', f'extern "C" void {name}(', text)
     text = re.sub(r"(extern \"C\" void \w+\([^)]*\))", _one_parameter_list, text)
     text = _SHARED_HELPER.sub(r"\1", text)
-    return with_vectors(_without_index_casts(_NUMBER.sub(r"\1", text)).strip() + "\n").strip()
+    text = _without_index_casts(_NUMBER.sub(r"\1", text)).strip() + "\n"
+    return with_plain_additions(with_vectors(text)).strip()
 
 
 def cpp_source(kernels: list[str]) -> str:

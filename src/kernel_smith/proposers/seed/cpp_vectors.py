@@ -19,6 +19,7 @@ _ACCUMULATED = (
     (re.compile(rf"^\s*({_NAME}) = \1 \* \w+;$", re.MULTILINE), "*"),
     (re.compile(rf"^\s*({_NAME}) = max_propagate_nan\(\1, \w+\);$", re.MULTILINE), "largest"),
     (re.compile(rf"^\s*({_NAME}) = min_propagate_nan\(\1, \w+\);$", re.MULTILINE), "smallest"),
+    (re.compile(rf"^\s*({_NAME}) = \1 \| \w+;$", re.MULTILINE), "|"),
 )
 # Whatever else carries something from one element to the next, or writes where others may.
 _OBSTACLES = re.compile(r"\b\w+_combine\(|\batomic_add|(?<!&)&(?!&)|\bbreak\b|\bcontinue\b|\bif\b")
@@ -26,12 +27,14 @@ _STORE = re.compile(rf"\b({_NAME})\[([^\]]*)\] = ")
 _LOAD = re.compile(rf"^ *auto \w+ = ({_NAME})\[([^\]]*)\];\n", re.MULTILINE)
 _ALIAS = re.compile(rf"^ *auto ({_NAME}) = ({_NAME});$", re.MULTILINE)
 _SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
-_CALLS = re.compile(r"\bstd::(exp|log|tanh|erf)\(")
+_CALLS = re.compile(r"\bstd::(exp|log|tanh|erf|frexp)\(")
+_OWN_RESULT = re.compile(r"\bstd::frexp\(\w+, &\w+\)")  # written to a variable of the iteration
 _NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # another pragma says as much
 _PARALLEL_LOOP = re.compile(r"#pragma omp for\n\Z")
 
 _CASCADE = re.compile(r"^\s*CascadeSumHelper<float, \d+> \w+\([^\n]*\);\n", re.MULTILINE)
 _CASCADE_STEP = re.compile(rf"\b({_NAME}) = cascade_sum_combine\((\w+), &\w+\);")
+_ANY = re.compile(rf"\b({_NAME}) = \1 \|\| ")
 _CASCADE_END = re.compile(r"^\s*\w+ = cascade_sum_final\(&\w+\);\n", re.MULTILINE)
 
 
@@ -49,7 +52,7 @@ class _Loop:
 
 def with_vectors(kernel: str) -> str:
     """The same kernel, with loops that a compiler may turn into vector code."""
-    return _mark_loops(_plain_sums(kernel))
+    return _mark_loops(_whole_words(_plain_sums(kernel)))
 
 
 def _plain_sums(kernel: str) -> str:
@@ -58,6 +61,13 @@ def _plain_sums(kernel: str) -> str:
         kernel = re.sub(rf"\bfloat {total} = 0;", f"double {total} = 0;", kernel)
     kernel = _CASCADE_STEP.sub(r"\1 = \1 + \2;", _CASCADE.sub("", kernel))
     return _CASCADE_END.sub("", kernel)
+
+
+def _whole_words(kernel: str) -> str:
+    """Whether any is true, in 32 bits: beside floats g++ makes no vectors of single bytes."""
+    for name in dict.fromkeys(_ANY.findall(kernel)):
+        kernel = re.sub(rf"\bbool {name} = 0;", f"int32_t {name} = 0;", kernel)
+    return _ANY.sub(r"\1 = \1 | ", kernel)
 
 
 def _mark_loops(kernel: str) -> str:
@@ -114,7 +124,7 @@ def _accumulated(body: str) -> dict[str, list[str]] | None:
         for name in dict.fromkeys(pattern.findall(body)):
             sums.setdefault(how, []).append(name)
         body = pattern.sub("", body)
-    return None if _OBSTACLES.search(body) else sums
+    return None if _OBSTACLES.search(_OWN_RESULT.sub("", body)) else sums
 
 
 def _conflicts(body: str, variable: str) -> bool:
@@ -149,11 +159,18 @@ def _alone(kernel: str, loop: _Loop, what: str) -> str:
     for line in same:
         text = text.replace(line, "", 1)
     indent = loop.indent
-    before = "".join(f"{indent}{line.strip()}\n" for line in same)
+    before = "".join(f"{indent}{_in_whole_words(line.strip(), kernel)}\n" for line in same)
     return (
         f"{_NO_CONFLICT.sub('', kernel[: loop.begin])}{indent}{{\n{before}"
         f"{indent}#pragma omp {what}\n{text}{indent}}}\n{kernel[loop.end :]}"
     )
+
+
+def _in_whole_words(load: str, kernel: str) -> str:
+    found = _LOAD.match(f"{load}\n")
+    assert found is not None
+    is_truth = re.search(rf"\bbool\* {found[1]}\b", kernel)
+    return re.sub(r" = (.*);", r" = whole_word(\1);", load) if is_truth else load
 
 
 def _insert(kernel: str, loop: _Loop, what: str) -> str:
