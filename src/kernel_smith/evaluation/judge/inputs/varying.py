@@ -69,7 +69,7 @@ def _scale(variant: Variant, dtype: torch.dtype) -> float:
 
 def _draw_between(low: float, high: float, generator: torch.Generator) -> float:
     """Every order of magnitude is as likely as another."""
-    return low * (high / low) ** float(torch.rand((), generator=generator))
+    return low * math.pow(high / low, float(torch.rand((), generator=generator)))
 
 
 def _shifted(tensor: torch.Tensor, steps: torch.Tensor, far: float) -> torch.Tensor:
