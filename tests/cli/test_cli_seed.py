@@ -46,6 +46,20 @@ def test_the_record_names_the_file(
     assert record["kernels"] == 1
 
 
+def test_kernels_of_our_own_can_be_asked_for(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MADE.model_copy(update={"library_calls": ("mm",), "without_library": "# all ours"})
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: made)
+    record = cli("seed", "gelu_tanh", "--own-kernels", "--json").json
+    assert (tmp_path / record["path"]).read_text() == "# all ours"
+    assert record["library_calls"] == []
+    others = MADE.model_copy(update={"library_calls": ("sort",)})
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: others)
+    said = cli("seed", "gelu_tanh", "--own-kernels")
+    said.complains(2, "no kernels of ours for sort", "leave out --own-kernels")
+
+
 def test_a_file_that_cannot_be_written_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "make_seed", lambda *arguments: MADE)
     cli("seed", "gelu_tanh", "-o", "missing/mine.py").complains(2, "missing/mine.py", "-o FILE")
@@ -54,7 +68,7 @@ def test_a_file_that_cannot_be_written_is_named(cli: Cli, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_task_of_library_calls_is_refused(cli: Cli) -> None:
     """By the compiler's own process, whose words come through."""
-    cli("seed", "matmul", "-q").complains(2, "leaves all of it to the library")
+    cli("seed", "embedding_bag", "-q").complains(2, "leaves all of it to the library")
 
 
 @pytest.mark.slow

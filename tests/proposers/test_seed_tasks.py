@@ -126,10 +126,33 @@ def test_one_workload_can_be_chosen(compiler: None, write_task) -> None:
     assert "run_tall" in seed.source and "run_wide" not in seed.source
 
 
+def test_products_become_kernels_of_our_own(
+    compiler: None, write_task, engine: LocalEngine, quick: Options
+) -> None:
+    """Where they are all there is. Elsewhere they make a second program."""
+    task = write_task(REFUSED.replace("{result}", "x @ x.T"))
+    seed = build(task)
+    assert (seed.library_calls, seed.kernels, seed.without_library) == ((), 1, "")
+    assert "multiply_32x8x32" in seed.source and "torch.mm" not in seed.source
+    evaluation = engine.evaluate(task, seed.candidate, quick)
+    assert evaluation.stage is Stage.OK, evaluation.message
+    both = build(write_task(REFUSED.replace("{result}", "(x @ x.T).relu()")))
+    assert both.library_calls == ("mm",) and "torch.mm" in both.source
+    authored = both.authored_candidate
+    assert authored is not None and "torch.mm" not in authored.source
+
+
+def test_where_the_library_is_forbidden_products_are_ours(compiler: None, write_task) -> None:
+    text = REFUSED.replace("{result}", "(x @ x.T).relu()")
+    task = write_task(text).model_copy(update={"library_calls": False})
+    seed = build(task)
+    assert (seed.library_calls, seed.without_library, seed.notes) == ((), "", ())
+
+
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        ("x @ x.T", "leaves all of it to the library"),
+        ("torch.cumsum(x, 0)", "leaves all of it to the library"),
         ("torch.rand_like(x) + x", "draws random numbers"),
         ("torch.dropout(x, 0.5, True)", "draws random numbers"),
         ("self.norm(x)", "in place"),

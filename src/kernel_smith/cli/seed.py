@@ -26,6 +26,9 @@ def seed(
         list[str] | None,
         typer.Option(help="Only for this workload; default: all. May be repeated."),
     ] = None,
+    own_kernels: Annotated[
+        bool, typer.Option("--own-kernels", help="Kernels of ours in place of library calls.")
+    ] = False,
     precision: PrecisionName = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
@@ -45,6 +48,8 @@ def seed(
         raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
     with progress(quiet) as report:
         made = make_seed(found, device, workload, report, minutes)
+    if own_kernels:
+        made = _without_library(made)
     path = output or Path(f"{found.name}_seed_{made.backend}.py")
     write_candidate(path, made.source)
     if json:
@@ -54,6 +59,17 @@ def seed(
     command = ["kernel-smith", "evaluate", task, str(path), "--backend", made.backend]
     command += precision_words(found)
     print_next(shlex.join(command), "is it right, and how fast?")
+
+
+def _without_library(made: Seed) -> Seed:
+    if made.without_library:
+        return made.model_copy(update={"source": made.without_library, "library_calls": ()})
+    if made.library_calls:
+        raise BadInput(
+            f"there are no kernels of ours for {', '.join(made.library_calls)}",
+            hint="leave out --own-kernels",
+        )
+    return made
 
 
 def _print(made: Seed, path: Path) -> None:

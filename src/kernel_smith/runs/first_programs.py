@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from kernel_smith.errors import BadInput
+from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task
 from kernel_smith.runs.loop import Opener
 from kernel_smith.runs.state import RunState
+
+if TYPE_CHECKING:
+    from kernel_smith.proposers.seed import Seed
 
 _START, _SEED = "start", "seed"
 _DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compiler writes
@@ -38,13 +44,6 @@ def first_programs(state: RunState) -> list[Opener]:
         summary = f"the program that the run starts from: {candidate.name}"
         return lambda: Proposal(candidate=candidate, proposer=_START, summary=summary)
 
-    def compile_seed() -> Proposal:
-        from kernel_smith.proposers.seed import make_seed
-
-        made = make_seed(state.task, _DEVICE_OF_SEED[state.config.backend])
-        summary = f"what torch.compile makes of it: {made.kernels} kernels"
-        return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
-
     settings = state.config.settings
     # A library's run may have begun otherwise.
     programs = settings.get(_START, {}).get("programs", ())
@@ -54,5 +53,35 @@ def first_programs(state: RunState) -> list[Opener]:
     ]
     done = state.by_proposer[_SEED] + state.dropped[_SEED]
     if settings.get(_SEED, {}).get("wanted") and not done:
-        openers.append((_SEED, compile_seed))
+        seeds = _Seeds(state.task, _DEVICE_OF_SEED[state.config.backend])
+        openers += [(_SEED, seeds.compiled), (_SEED, seeds.authored)]
     return openers
+
+
+class _Seeds:
+    """What the framework's compiler writes, and the same without its library calls."""
+
+    def __init__(self, task: Task, device: str) -> None:
+        self._task, self._device = task, device
+        self._made: Future[Seed] = Future()
+
+    def compiled(self) -> Proposal:
+        from kernel_smith.proposers.seed import make_seed
+
+        try:
+            made = make_seed(self._task, self._device)
+        except BaseException as error:
+            self._made.set_exception(error)
+            raise
+        self._made.set_result(made)
+        summary = f"what torch.compile makes of it: {made.kernels} kernels"
+        return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
+
+    def authored(self) -> Proposal:
+        """Comes after the other: it is a by-product."""
+        made = None if self._made.exception() else self._made.result()
+        candidate = made.authored_candidate if made else None
+        if candidate is None:
+            raise NothingToPropose("the compiler's kernels call no library that has a substitute")
+        summary = "what torch.compile makes of it, with kernels of our own for its library calls"
+        return Proposal(candidate=candidate, proposer=_SEED, summary=summary)

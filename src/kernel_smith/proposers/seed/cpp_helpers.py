@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kernel_smith.proposers.seed.templates import template
+
 _HEADER = """\
 #if defined(__AVX512F__) && !defined(__clang__)
 #pragma GCC target("prefer-vector-width=512")
@@ -357,7 +359,11 @@ inline int32_t whole_word(bool truth) {
 )
 
 
+_TEMPLATES = ("Product",)
+
+
 def helpers_for(body: str) -> str:
     """The headers, and the helpers that some kernels use."""
     used = [helper.text for helper in _HELPERS if re.search(helper.pattern, body)]
+    used += [template(name.lower()) for name in _TEMPLATES if re.search(rf"\b{name}<", body)]
     return "\n".join([_HEADER, *used])

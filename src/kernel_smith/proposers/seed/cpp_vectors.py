@@ -96,8 +96,10 @@ def _marked(kernel: str, loop: _Loop, around: _Loop | None) -> str:
     before = kernel[: loop.begin]
     near = _neighbours(loop.body, loop.variable)
     if not sums:  # of such loops the compiler says itself whether elements depend on each other
-        independent = near and _NO_CONFLICT.search(before)
-        return _alone(*_without_calls(kernel, loop), "simd") if independent else kernel
+        shared = _PARALLEL_LOOP.search(before)
+        independent = near and (shared or _NO_CONFLICT.search(before))
+        place = _insert if shared else _alone
+        return place(*_without_calls(kernel, loop), "simd") if independent else kernel
     if near:
         clauses = "".join(f" reduction({how}:{', '.join(names)})" for how, names in sums.items())
         place = _in_blocks if _PARALLEL_LOOP.search(before) else _alone

@@ -13,6 +13,10 @@ class Seed(VersionedRecord):
     task: str
     backend: str
     source: str
+    without_library: str = Field(
+        default="",
+        description="the same with kernels of our own in place of library calls, where it has some",
+    )
     workloads: tuple[str, ...]
     kernels: int
     library_calls: tuple[str, ...] = ()
@@ -26,3 +30,11 @@ class Seed(VersionedRecord):
     @property
     def candidate(self) -> Candidate:
         return Candidate(backend=self.backend, source=self.source, name=f"{self.task}_seed.py")
+
+    @property
+    def authored_candidate(self) -> Candidate | None:
+        """The one without library calls, if there is one beside the other."""
+        if not self.without_library:
+            return None
+        name = f"{self.task}_own_kernels.py"
+        return Candidate(backend=self.backend, source=self.without_library, name=name)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from kernel_smith.proposers.seed.own_kernels import OwnKernels
 from kernel_smith.proposers.seed.refusal import refused
 
 Launch = Callable[[str, list[ast.expr]], ast.expr]
@@ -35,10 +36,19 @@ class Body:
         return "\n".join(ast.unparse(ast.fix_missing_locations(s)) for s in self.statements)
 
 
-def rewrite(body: list[ast.stmt], names: dict[str, str], kernels: set[str], launch: Launch) -> Body:
-    """The same work in plain torch; `names` gives the graph's inputs their readable names."""
+def rewrite(
+    body: list[ast.stmt],
+    names: dict[str, str],
+    kernels: set[str],
+    launch: Launch,
+    own: OwnKernels | None = None,
+) -> Body:
+    """The same work in plain torch; `names` gives the graph's inputs their readable names.
+
+    With `own`, kernels of ours take the place of the library calls that they can replace.
+    """
     device = f"{next(iter(names.values()))}.device" if names else "'cuda'"
-    rewriter = _Rewriter(names, kernels, launch, device)
+    rewriter = _Rewriter(names, kernels, launch, device, own)
     statements = [rewriter.visit(statement) for statement in _flat(body, set(names))]
     _check_names(statements, {*names.values(), *kernels, "kernels", "torch", "triton"})
     return Body(statements, list(dict.fromkeys(rewriter.library_calls)))
@@ -79,12 +89,18 @@ def _stride_assertion(parts: list[ast.expr], inputs: set[str]) -> Iterator[ast.s
 
 class _Rewriter(ast.NodeTransformer):
     def __init__(
-        self, names: dict[str, str], kernels: set[str], launch: Launch, device: str
+        self,
+        names: dict[str, str],
+        kernels: set[str],
+        launch: Launch,
+        device: str,
+        own: OwnKernels | None,
     ) -> None:
         self._names = names
         self._kernels = kernels
         self._launch = launch
         self._device = device
+        self._own = own
         self.library_calls: list[str] = []
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -133,6 +149,10 @@ class _Rewriter(ast.NodeTransformer):
         return _expression(f"torch.as_strided({tensor}, {size}, {stride}, {start})")
 
     def _extern(self, node: ast.Call, method: str) -> ast.expr:
+        replaced = self._own.replace(method, node) if self._own else None
+        if replaced:
+            name, arguments = replaced
+            return self._launch(name, [self.visit(argument) for argument in arguments])
         if method not in _EXTERN:
             raise refused(f"the compiler calls `extern_kernels.{method}`, which seeds do not know")
         self.library_calls.append(_EXTERN[method])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -19,6 +20,7 @@ from kernel_smith.proposers.seed.inside.needs import explained, explained_for
 from kernel_smith.proposers.seed.inside.pretend import has_gpu, pretend_cuda
 from kernel_smith.proposers.seed.inside.task_module import load_task
 from kernel_smith.proposers.seed.inside.workbench import Workbench
+from kernel_smith.proposers.seed.own_kernels import OwnKernels
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.proposers.seed.reference import Reference, read_reference
 from kernel_smith.proposers.seed.refusal import refused
@@ -43,37 +45,63 @@ def build_seed(task: Task, device: str, workloads: Sequence[str], progress: Prog
     chosen = [workload for workload in task.workloads if workload.name in workloads]
     with explained(f"task {task.name}"):
         workbench = Workbench(load_task(task), device, pretended)
-        parts = []
+        captured = {}
         for workload in chosen:
             progress(f"{task.name}: compiling workload {workload.name}")
-            parts.append(_compile(workbench, workload, reference))
-        source, count = assemble(reference, parts, backend, _title(task))
-        if not count:
+            captured[workload.name] = _compile(workbench, workload, reference)
+        plain = _write(captured, reference, backend, task)
+        ours = _write(captured, reference, backend, task, own=True) if plain.calls else plain
+        written = plain if plain.count and (task.library_calls or not plain.calls) else ours
+        if not written.count:
             raise refused("the compiler leaves all of it to the library")
+        other = ours.source if len(ours.calls) < len(written.calls) else ""
         compared = {}
         if not pretended:
             progress(f"{task.name}: comparing the seed with the reference")
-            compared = check(source, workbench, chosen)
-    calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
+            compared = check(written.source, workbench, chosen)
+            if other:
+                check(other, workbench, chosen)
     return Seed(
         task=task.name,
         backend=backend,
-        source=source,
+        source=written.source,
+        without_library=other,
         workloads=tuple(workload.name for workload in chosen),
-        kernels=count,
-        library_calls=calls,
-        notes=_notes(task, compared, calls),
+        kernels=written.count,
+        library_calls=written.calls,
+        notes=_notes(task, compared, written.calls),
         compared=compared,
         torch=torch.__version__,
     )
 
 
-def _compile(workbench: Workbench, workload: Workload, reference: Reference) -> Specialisation:
+@dataclass(frozen=True)
+class _Written:
+    source: str
+    count: int  # of kernels
+    calls: tuple[str, ...]  # of the library
+
+
+def _write(
+    captured: dict[str, Captured],
+    reference: Reference,
+    backend: str,
+    task: Task,
+    *,
+    own: bool = False,
+) -> _Written:
+    """The program, with the library's calls as the compiler has them or with kernels of our own."""
+    parts = [_specialise(one, name, own=own) for name, one in captured.items()]
+    source, count = assemble(reference, parts, backend, _title(task))
+    calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
+    return _Written(source, count, calls)
+
+
+def _compile(workbench: Workbench, workload: Workload, reference: Reference) -> Captured:
     """Compile a workload; a second time if the device was full, when nothing of ours is there."""
     step = functools.partial(capture, workbench, workload, reference)
     with explained_for(workbench.module, workload):
-        captured = first_that_fits([step, step], workbench.clear)
-    return _specialise(captured, workload.name)
+        return first_that_fits([step, step], workbench.clear)
 
 
 def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tuple[str, ...]:
@@ -105,11 +133,13 @@ def _require_triton() -> None:
         ) from None
 
 
-def _specialise(captured: Captured, workload: str) -> Specialisation:
+def _specialise(captured: Captured, workload: str, *, own: bool = False) -> Specialisation:
     generated = read_generated(captured.code)
     names = dict(zip(generated.arguments, (i.name for i in captured.inputs), strict=True))
     kernels, launch = _triton(generated, captured) if captured.configs else _cpp(generated)
-    body = rewrite(generated.body, names, set(kernels), launch)
+    ours = OwnKernels(generated.body) if own else None
+    body = rewrite(generated.body, names, set(kernels), launch, ours)
+    kernels |= ours.texts if ours else {}
     statement = body.statements[-1]
     match statement:
         case ast.Return(value=ast.Tuple(elts=values)):

@@ -1,0 +1,10 @@
+"""Kernels of our own for what compilers leave to a library, as C++ texts that seeds carry."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def template(name: str) -> str:
+    """The text of a template of this folder."""
+    return files(__package__).joinpath(f"{name}.hpp").read_text(encoding="utf-8")

@@ -1,0 +1,129 @@
+"""Kernels of our own for products: what they compute, and when they take a library call's place."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+import torch
+
+from kernel_smith.inline import Library, cpp
+from kernel_smith.proposers.seed.cpp_text import cpp_source
+from kernel_smith.proposers.seed.own_kernels import OwnKernels
+
+# rows, inner, columns: edges of tiles, few rows, more than is packed at once, crowded rows
+SIZES = [(1, 7, 5), (3, 300, 33), (13, 17, 65), (64, 64, 64), (37, 600, 31), (25, 512, 40)]
+LAYOUTS = ["plain", "a transposed", "b transposed", "both transposed"]
+TYPES = {"torch.float32": torch.float32, "torch.float64": torch.float64}
+
+MULTIPLY = """
+assert_size_stride(a, {a_size}, {a_stride})
+assert_size_stride(b, {b_size}, {b_stride})
+assert_size_stride(bias, ({columns},), (1,))
+buf0 = empty_strided_cpu({c_size}, {c_stride}, {dtype})
+{call}
+"""
+
+
+def drawn(size: tuple[int, ...], dtype: torch.dtype, *, transposed: bool) -> torch.Tensor:
+    if not transposed:
+        return torch.randn(size, dtype=dtype)
+    return torch.randn(*size[:-2], size[-1], size[-2], dtype=dtype).mT
+
+
+def written(a: torch.Tensor, b: torch.Tensor, call: str, dtype: str) -> tuple[str, str]:
+    """The kernel's name and text for a call on tensors that lie like these."""
+    c = torch.empty(*a.shape[:-1], b.shape[-1])
+    text = MULTIPLY.format(
+        a_size=tuple(a.shape),
+        a_stride=a.stride(),
+        b_size=tuple(b.shape),
+        b_stride=b.stride(),
+        c_size=tuple(c.shape),
+        c_stride=c.stride(),
+        columns=b.shape[-1],
+        dtype=dtype,
+        call=call,
+    )
+    body = ast.parse(text).body
+    own = OwnKernels(body)
+    statement = body[-1]
+    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    found = own.replace(call.partition("(")[0], statement.value)
+    assert found is not None
+    return found[0], own.texts[found[0]]
+
+
+def kernels_of(texts: dict[str, str]) -> Library:
+    return cpp(cpp_source(list(texts.values())))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", list(TYPES))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_product_is_the_librarys(layout: str, dtype: str) -> None:
+    tests, texts = [], {}
+    for rows, inner, columns in SIZES:
+        a = drawn((rows, inner), TYPES[dtype], transposed=layout[0] == "a" or "both" in layout)
+        b = drawn((inner, columns), TYPES[dtype], transposed=layout[0] == "b")
+        for call in ("mm(a, b, out=buf0)", "addmm(bias, a, b, alpha=1, beta=1, out=buf0)"):
+            name, text = written(a, b, call, dtype)
+            texts[name] = text
+            tests.append((name, a, b))
+    kernels = kernels_of(texts)
+    for name, a, b in tests:
+        bias = torch.randn(b.shape[1], dtype=a.dtype)
+        c = torch.full((a.shape[0], b.shape[1]), torch.nan, dtype=a.dtype)
+        if "and_add" in name:
+            getattr(kernels, name)(bias, _flat(a), _flat(b), c)
+            torch.testing.assert_close(c, torch.addmm(bias, a, b), rtol=1e-4, atol=1e-4)
+        else:
+            getattr(kernels, name)(_flat(a), _flat(b), c)
+            torch.testing.assert_close(c, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory; a kernel knows itself how the elements lie."""
+    return tensor if tensor.is_contiguous() else tensor.mT
+
+
+@pytest.mark.parametrize("size", [(40, 6, 6, 6), (3, 13, 64, 9)])
+def test_many_products_at_once(size: tuple[int, int, int, int]) -> None:
+    batch, rows, inner, columns = size
+    a, b = torch.randn(batch, rows, inner), torch.randn(batch, inner, columns)
+    name, text = written(a, b, "bmm(a, b, out=buf0)", "torch.float32")
+    c = torch.empty(batch, rows, columns)
+    getattr(kernels_of({name: text}), name)(a, b, c)
+    torch.testing.assert_close(c, torch.bmm(a, b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "addmm(bias, a, b, alpha=2, beta=1, out=buf0)",
+        "mm(a, unknown, out=buf0)",
+        "mm(a, reinterpret_tensor(b, (2, 2), (2, 1), 4), out=buf0)",
+        "mm(a, b)",
+        "sort(a, out=buf0)",
+    ],
+)
+def test_what_has_no_kernel_of_ours_stays_with_the_library(call: str) -> None:
+    text = MULTIPLY.format(
+        a_size=(2, 2),
+        a_stride=(2, 1),
+        b_size=(2, 2),
+        b_stride=(2, 1),
+        c_size=(2, 2),
+        c_stride=(2, 1),
+        columns=2,
+        dtype="torch.float32",
+        call=call,
+    )
+    body = ast.parse(text).body
+    statement = body[-1]
+    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    assert OwnKernels(body).replace(call.partition("(")[0], statement.value) is None
+    half = ast.parse(text.replace("float32", "bfloat16").replace(call, "mm(a, b, out=buf0)")).body
+    product = half[-1]
+    assert isinstance(product, ast.Expr) and isinstance(product.value, ast.Call)
+    assert OwnKernels(half).replace("mm", product.value) is None
