@@ -178,6 +178,25 @@ def test_a_first_program_that_is_wrong_ends_the_run_with_its_evaluation(
     assert stored().funnel["evaluated"] == 1
 
 
+def test_a_run_begins_with_the_compilers_kernel_and_one_without_the_library(
+    cli: Cli, quick_runs: None, slow: Path, honest_source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = seed.Seed(
+        task="slow",
+        backend="cpp",
+        source=honest_source + "LIBRARY = True\n",
+        without_library=honest_source + "LIBRARY = False\n",
+        workloads=("default",),
+        kernels=1,
+        torch="2",
+    )
+    monkeypatch.setattr(seed, "make_seed", lambda *_: made)
+    assert cli("optimize", "slow", "--proposer", "seed", "--store", "r.sqlite").code == 0
+    assert stored().by_proposer["seed"] == 2
+    assert cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 9).code == 0
+    assert stored().by_proposer["seed"] == 2, "neither is made again"
+
+
 @pytest.mark.parametrize("kind", [BadInput, MissingPrerequisite])
 def test_with_first_programs_alone_the_run_ends_after_them(
     cli: Cli,
