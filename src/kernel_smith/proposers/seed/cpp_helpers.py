@@ -365,5 +365,7 @@ _TEMPLATES = ("Product",)
 def helpers_for(body: str) -> str:
     """The headers, and the helpers that some kernels use."""
     used = [helper.text for helper in _HELPERS if re.search(helper.pattern, body)]
-    used += [template(name.lower()) for name in _TEMPLATES if re.search(rf"\b{name}<", body)]
+    used += [
+        template(f"{name.lower()}.hpp") for name in _TEMPLATES if re.search(rf"\b{name}<", body)
+    ]
     return "\n".join([_HEADER, *used])

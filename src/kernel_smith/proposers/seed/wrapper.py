@@ -50,7 +50,8 @@ def rewrite(
     device = f"{next(iter(names.values()))}.device" if names else "'cuda'"
     rewriter = _Rewriter(names, kernels, launch, device, own)
     statements = [rewriter.visit(statement) for statement in _flat(body, set(names))]
-    _check_names(statements, {*names.values(), *kernels, "kernels", "torch", "triton"})
+    made = own.texts if own else ()
+    _check_names(statements, {*names.values(), *kernels, *made, "kernels", "torch", "triton"})
     return Body(statements, list(dict.fromkeys(rewriter.library_calls)))
 
 
@@ -149,10 +150,9 @@ class _Rewriter(ast.NodeTransformer):
         return _expression(f"torch.as_strided({tensor}, {size}, {stride}, {start})")
 
     def _extern(self, node: ast.Call, method: str) -> ast.expr:
-        replaced = self._own.replace(method, node) if self._own else None
-        if replaced:
-            name, arguments = replaced
-            return self._launch(name, [self.visit(argument) for argument in arguments])
+        replaced = self._own.replace(method, node, self.visit) if self._own else None
+        if replaced is not None:
+            return replaced
         if method not in _EXTERN:
             raise refused(f"the compiler calls `extern_kernels.{method}`, which seeds do not know")
         self.library_calls.append(_EXTERN[method])

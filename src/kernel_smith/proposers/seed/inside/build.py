@@ -20,13 +20,13 @@ from kernel_smith.proposers.seed.inside.needs import explained, explained_for
 from kernel_smith.proposers.seed.inside.pretend import has_gpu, pretend_cuda
 from kernel_smith.proposers.seed.inside.task_module import load_task
 from kernel_smith.proposers.seed.inside.workbench import Workbench
-from kernel_smith.proposers.seed.own_kernels import OwnKernels
+from kernel_smith.proposers.seed.own_kernels import CppKernels, OwnKernels, TritonKernels
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.proposers.seed.reference import Reference, read_reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import read_triton_kernel
 from kernel_smith.proposers.seed.wrapper import Launch, rewrite
-from kernel_smith.records import Task, Workload
+from kernel_smith.records import Precision, Task, Workload
 
 Progress = Callable[[str], None]
 
@@ -91,7 +91,8 @@ def _write(
     own: bool = False,
 ) -> _Written:
     """The program, with the library's calls as the compiler has them or with kernels of our own."""
-    parts = [_specialise(one, name, own=own) for name, one in captured.items()]
+    precision = task.precision if own else None
+    parts = [_specialise(one, name, backend, precision) for name, one in captured.items()]
     source, count = assemble(reference, parts, backend, _title(task))
     calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
     return _Written(source, count, calls)
@@ -133,11 +134,14 @@ def _require_triton() -> None:
         ) from None
 
 
-def _specialise(captured: Captured, workload: str, *, own: bool = False) -> Specialisation:
+def _specialise(
+    captured: Captured, workload: str, backend: str, own_precision: Precision | None
+) -> Specialisation:
+    """`own_precision`: that of kernels of our own, if they are to take the library's place."""
     generated = read_generated(captured.code)
     names = dict(zip(generated.arguments, (i.name for i in captured.inputs), strict=True))
     kernels, launch = _triton(generated, captured) if captured.configs else _cpp(generated)
-    ours = OwnKernels(generated.body) if own else None
+    ours = _own_kernels(generated, backend, own_precision) if own_precision else None
     body = rewrite(generated.body, names, set(kernels), launch, ours)
     kernels |= ours.texts if ours else {}
     statement = body.statements[-1]
@@ -157,6 +161,12 @@ def _specialise(captured: Captured, workload: str, *, own: bool = False) -> Spec
         body=body.text,
         library_calls=tuple(body.library_calls),
     )
+
+
+def _own_kernels(generated: Generated, backend: str, precision: Precision) -> OwnKernels:
+    if backend == "cpp":
+        return CppKernels(generated.body)
+    return TritonKernels(generated.body, precision)
 
 
 def _triton(generated: Generated, captured: Captured) -> tuple[dict[str, str], Launch]:

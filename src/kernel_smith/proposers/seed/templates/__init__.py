@@ -1,4 +1,4 @@
-"""Kernels of our own for what compilers leave to a library, as C++ texts that seeds carry."""
+"""Kernels of our own for what compilers leave to a library, as texts that seeds carry."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def template(name: str) -> str:
-    """The text of a template of this folder."""
-    return files(__package__).joinpath(f"{name}.hpp").read_text(encoding="utf-8")
+    """The text of a file of this folder."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,54 @@
+"""Our Triton kernel for products in a seed: what it computes, by the interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from kernel_smith.evaluation.engines.local import LocalEngine
+from kernel_smith.proposers.seed import make_seed
+from kernel_smith.records import Options
+from kernel_smith.tasks import find_task
+
+PRODUCTS = """
+import torch
+
+TASK = {"workloads": {"default": {}}, "precision": "tf32"}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(70, 33)
+
+    def forward(self, x, y):
+        few = torch.bmm(x.view(5, 10, 70), y.transpose(1, 2))
+        return self.linear(x), few, x.T @ x
+
+
+def get_inputs():
+    return [torch.randn(50, 70), torch.randn(5, 17, 70)]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_products_with_bias_batch_and_odd_sizes(
+    write_task, engine: LocalEngine, quick: Options
+) -> None:
+    task = write_task(PRODUCTS)
+    seed = make_seed(task, "cuda")
+    assert seed.library_calls == ()
+    assert seed.source.count("@triton.jit") == 1
+    assert seed.source.count("PRECISION='tf32'") == 3
+    evaluation = engine.evaluate(task, seed.candidate, quick)
+    assert evaluation.ok, evaluation.message
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_a_product_of_the_suite_has_a_start() -> None:
+    seed = make_seed(find_task("dense_matmul"), "cuda")
+    assert seed.library_calls == () and seed.kernels == 1
+    assert "BLOCK_INNER=64" in seed.source, "of half precision there is more at once"
