@@ -57,7 +57,7 @@ def test_what_was_stopped_goes_on_and_is_no_other_run(
     def stops_after_five(state: RunState) -> tuple[TrivialEngine, object]:
         def hear(event: Event, state: RunState) -> None:
             if isinstance(event, StepEvaluated) and state.funnel["evaluated"] == 5:
-                first._stop()
+                first.stop()
 
         return TrivialEngine(speed_of), hear
 
