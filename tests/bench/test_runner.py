@@ -86,7 +86,8 @@ def test_every_arm_has_the_same_budget_and_stands_for_itself(bench: Bench, model
     assert all(set(row.speedups) == {"eager", "compile"} for row in rows)
     assert all(row.cost.tokens > 0 for row in rows)
     assert [board.arm for board in boards(rows, "count")] == ["one-shot", "best-of-n", "refinement"]
-    assert [point.step for point in rows[1].curve] == [1, 2, 3, 4]
+    reached = [(point.step, point.speedup) for point in rows[1].curve]
+    assert reached == sorted(reached) and 1 <= reached[0][0] <= reached[-1][0] <= 4
 
 
 def test_winners_are_kept_with_their_evidence(bench: Bench, model: Ask) -> None:
@@ -226,3 +227,19 @@ def test_other_work_is_not_mixed_into_a_result(bench: Bench, model: Ask, change:
         bench.problems[0] = replace(bench.problems[0], task=other)
     with pytest.raises(BadInput, match="cannot be in one result"):
         bench.run(["one-shot"], rounds(2 if change == "budget" else 1, models=settings))
+
+
+def test_where_nothing_can_be_timed_a_correct_program_solves_its_problem(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """As Triton's without a GPU: it is right, and earns nothing for speed."""
+
+    class Untimed(TrivialEngine):
+        def _evaluate(self, *asked: Any) -> Evaluation:
+            timed = super()._evaluate(*asked)
+            return timed.model_copy(update={"timing": None, "interpreted": True})
+
+    (tmp_path / "1_p.py").write_text(PROGRAM.format(2.0))
+    (row, *_) = bench.run([], Protocol("cpp"), Untimed(lambda _: 2.0), told=[str(tmp_path)])
+    assert (row.status, row.speedups, row.winner is not None) == ("correct", {}, True)
+    assert (bench.folder / "winners" / "told-strict" / "level1" / "1_p.py").is_file()

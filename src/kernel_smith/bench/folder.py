@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernel_smith.bench.report import markdown
-from kernel_smith.bench.rows import final_evaluation
+from kernel_smith.bench.rows import final_evaluation, winner_of
 from kernel_smith.bench.scores import boards
 from kernel_smith.bench.tables import curves_csv, problems_csv, scores_csv
 from kernel_smith.errors import BadInput
@@ -59,11 +59,11 @@ class Winners:
         return tuple(self._places.values())
 
     def keep(self, row: BenchRow, state: RunState) -> None:
-        final = final_evaluation(state)
-        if row.status == "correct" and final is not None and state.best is not None:
+        winner, final = winner_of(state), final_evaluation(state)
+        if row.status == "correct" and winner is not None and final is not None:
             place = Place(environment=final.environment, device=final.device)
             self._places.setdefault(place.model_dump_json(), place)
-            _write_winner(self._folder, row, state.best.candidate, final)
+            _write_winner(self._folder, row, winner.candidate, final)
 
 
 def _write_winner(

@@ -83,7 +83,7 @@ def _stamp(stamp: Stamp) -> str:
     if chosen:
         lines.append("- selected: " + ", ".join(f"{name} {v}" for name, v in chosen.items()))
     lines.append(f"- {_COUNTED[stamp.refused]}; seed {stamp.seed}")
-    lines.append(f"- {stamp.at_once} problems at once on {stamp.lanes} lanes")
+    lines.append(f"- problems at once: {stamp.at_once}; lanes: {stamp.lanes}")
     lines.append(f"- {stamp.created_at:%Y-%m-%d %H:%M} UTC")
     lines.append("- intervals are of 95%; averages are those of the levels, unweighted")
     return "\n".join(lines)

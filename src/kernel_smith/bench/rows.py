@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from kernel_smith.bench.suites import Problem
-from kernel_smith.records import Evaluation, Interval, Stage, Timing
+from kernel_smith.records import Elite, Evaluation, Interval, Stage, Timing
 from kernel_smith.records.bench import BenchRow, CaughtProgram, Cost, CurvePoint, Status
 from kernel_smith.runs.state import OUTSIDE, RunState
 
@@ -64,11 +64,19 @@ def cost_of(state: RunState) -> Cost:
     )
 
 
+def winner_of(state: RunState) -> Elite | None:
+    """The best, or where nothing can be timed the first program that is correct."""
+    if state.best is not None:
+        return state.best
+    return next((elite for elite in state.evaluated.values() if elite.evaluation.ok), None)
+
+
 def final_evaluation(state: RunState) -> Evaluation | None:
     """What is known of the winner last, at full length if it was measured so."""
     if state.confirmation is not None:
         return state.confirmation
-    return None if state.best is None else state.best.evaluation
+    winner = winner_of(state)
+    return None if winner is None else winner.evaluation
 
 
 def _status(state: RunState) -> tuple[Status, str]:
@@ -89,11 +97,11 @@ def _why_nothing(state: RunState) -> str:
 
 
 def _winner(state: RunState) -> dict[str, object]:
-    final = final_evaluation(state)
-    assert final is not None and state.best is not None
+    winner, final = winner_of(state), final_evaluation(state)
+    assert winner is not None and final is not None
     shares = [roofline.share for roofline in final.rooflines]
     return {
-        "winner": state.best.candidate.content_hash,
+        "winner": winner.candidate.content_hash,
         "speedups": {} if final.timing is None else _speedups(final.timing),
         "at_length": state.confirmation is not None,
         "limit_share": statistics.fmean(shares) if shares else None,

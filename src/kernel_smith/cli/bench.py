@@ -91,23 +91,33 @@ def run(
     proposer: ProposerNames = None,
     model: ModelNames = None,
     models: ModelsFile = None,
-    evaluations: Annotated[int | None, typer.Option(min=1, help="Per problem and arm.")] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Answers per problem and arm.")] = None,
-    minutes: Annotated[float | None, typer.Option(min=0.05, help="The same.")] = None,
-    device_minutes: Annotated[
-        float | None, typer.Option(min=0.05, help="The same, spent evaluating.")
+    evaluations: Annotated[
+        int | None, typer.Option(min=1, help="Evaluations per problem and arm.")
     ] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="The same.")] = None,
-    dollars: Annotated[float | None, typer.Option(min=0, help="The same.")] = None,
-    total_evaluations: Annotated[int | None, typer.Option(min=1, help="In all.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Answers per problem and arm.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="Minutes per problem and arm.")
+    ] = None,
+    device_minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="Minutes of evaluating per problem and arm.")
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Tokens per problem and arm.")] = None,
+    dollars: Annotated[
+        float | None, typer.Option(min=0.0001, help="Dollars per problem and arm.")
+    ] = None,
+    total_evaluations: Annotated[
+        int | None, typer.Option(min=1, help="Evaluations of all together.")
+    ] = None,
     total_minutes: Annotated[
-        float | None, typer.Option(min=0.01, help="Stop after so long; go on another time.")
+        float | None, typer.Option(min=0.01, help="Minutes of this session; the next one goes on.")
     ] = None,
     total_device_minutes: Annotated[
-        float | None, typer.Option(min=0.01, help="In all, spent evaluating.")
+        float | None, typer.Option(min=0.01, help="Minutes of evaluating of all together.")
     ] = None,
-    total_tokens: Annotated[int | None, typer.Option(min=1, help="In all.")] = None,
-    total_dollars: Annotated[float | None, typer.Option(min=0, help="In all.")] = None,
+    total_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of all together.")] = None,
+    total_dollars: Annotated[
+        float | None, typer.Option(min=0.0001, help="Dollars of all together.")
+    ] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
     at_once: Annotated[
         int | None, typer.Option(min=1, help="Problems at once; default: as many as lanes.")
@@ -153,7 +163,7 @@ def run(
         tuple(level or ()), tuple(category or ()), tuple(problem or ()), sample, sample_seed
     )
     problems = find_problems(suites, selection, precision or ())
-    side_by_side = min(at_once or lanes, lanes)
+    side_by_side = at_once or lanes
     protocol = Protocol(
         backend=backend,
         limits={
@@ -176,7 +186,7 @@ def run(
         evaluations=total_evaluations,
         device_seconds=_seconds(total_device_minutes),
         tokens=total_tokens,
-        dollars=total_dollars or None,
+        dollars=total_dollars,
     )
     session = _Session(jobs, output, store or output / "runs.sqlite", engine, patience)
     _warn_of_unused(plans, jobs)
