@@ -131,6 +131,17 @@ def test_winners_stand_are_slower_or_are_wrong(bench: Bench, solved: BenchResult
     assert verdicts(bench, solved, Reason.TOO_NOISY) == ["undecided"] * 3
 
 
+def test_one_that_looks_slower_is_measured_once_more(bench: Bench, solved: BenchResult) -> None:
+    """The machine may have been busy. One that is wrong is wrong."""
+    speeds = iter([1.0, 1.0, 1.0, 2.0, 1.0, 2.0])
+    engine = TrivialEngine(lambda _: next(speeds))
+    found = verify(solved, bench.folder, [], engine)
+    assert [each.verdict for each in found] == ["stands", "slower", "stands"]
+    outcomes = iter([Reason.WRONG_VALUES, 2.0, 2.0])
+    found = verify(solved, bench.folder, [], TrivialEngine(lambda _: next(outcomes)))
+    assert [each.verdict for each in found] == ["wrong", "stands", "stands"]
+
+
 def test_a_winner_or_a_problem_that_is_not_the_same_is_missing(
     bench: Bench, solved: BenchResult, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from kernel_smith.bench.suites import Problem
-from kernel_smith.records import Elite, Evaluation, Interval, Stage, Timing
+from kernel_smith.records import MEANINGS, Elite, Evaluation, Interval, Stage, Timing
 from kernel_smith.records.bench import BenchRow, CaughtProgram, Cost, CurvePoint, Status
 from kernel_smith.runs.state import OUTSIDE, RunState
 
@@ -149,6 +149,7 @@ def _caught(state: RunState) -> tuple[CaughtProgram, ...]:
         brought = step.proposal.proposer in ("start", OUTSIDE)
         if brought or evaluation.stage in _ALWAYS_TOLD:
             message = (evaluation.message or evaluation.log).strip()
+            message = message or MEANINGS[evaluation.reason].sentence
             found.append(
                 CaughtProgram(
                     program=step.proposal.candidate.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,8 @@ from kernel_smith.records.bench import Arm, BenchResult, BenchRow
 Verdict = Literal["stands", "slower", "wrong", "undecided", "missing"]
 """Stands: right, and not beyond doubt slower than the result says. Undecided: too noisy, or the
 evaluator failed. Missing: its program or its problem is not there any more, or not the same."""
+Submit = Callable[[], Future[Evaluation]]
+_ONCE_MORE = ("slower", "undecided")  # a busy machine may have done it
 
 
 class Verified(Record):
@@ -43,7 +46,7 @@ def verify(
     arms = {arm.name: arm for arm in result.arms}
     problems = _problems(result, suites)
     done: list[Verified] = []
-    under_way: list[tuple[BenchRow, Future[Evaluation]]] = []
+    under_way: list[tuple[BenchRow, Submit, Future[Evaluation]]] = []
     for row in _winners(result):
         try:
             task, candidate = _material(row, arms[row.arm], folder, problems)
@@ -51,10 +54,14 @@ def verify(
             done.append(_verified(row, "missing", why=error.what))
             on_done(done[-1])
             continue
-        under_way.append((row, engine.submit(task, candidate, arms[row.arm].confirmation)))
-    for row, future in under_way:
-        done.append(_judged(row, future))
-        on_done(done[-1])
+        submit: Submit = partial(engine.submit, task, candidate, arms[row.arm].confirmation)
+        under_way.append((row, submit, submit()))
+    for row, ask_again, future in under_way:
+        found = _judged(row, future)
+        if found.verdict in _ONCE_MORE:
+            found = _judged(row, ask_again())
+        done.append(found)
+        on_done(found)
     return done
 
 
