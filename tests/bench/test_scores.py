@@ -51,7 +51,7 @@ def test_shares_have_wilsons_interval() -> None:
 def test_faster_means_beyond_doubt_against_each_baseline() -> None:
     both = {"eager": interval(2.0, 0.1), "compile": interval(1.05, 0.1)}
     rows = [row("both", 2.0, speedups=both), row("eager alone", 3.0, 0.1), row("wrong")]
-    against = score(rows, baselines=("eager", "compile")).against
+    against = score(rows, baselines=("compile",)).against
     assert value(against["eager"].faster) == 2 / 3
     assert value(against["compile"].faster) == 0  # 1.05 may be 0.95
     assert value(against["compile"].geometric_mean) == pytest.approx(1.05)

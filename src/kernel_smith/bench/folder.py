@@ -20,15 +20,16 @@ from kernel_smith.bench.scores import boards
 from kernel_smith.bench.tables import curves_csv, problems_csv, scores_csv
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate, Evaluation
-from kernel_smith.records.bench import BenchResult, BenchRow, Place
+from kernel_smith.records.bench import BenchResult, BenchRow, Board, Place
 from kernel_smith.runs.state import RunState
 
 RESULT = "result.json"
 _HINT = "run `kernel-smith bench SUITE --output FOLDER` first, or name its folder"
 
 
-def write_result(folder: Path, result: BenchResult) -> None:
-    """All but the winners. A reader finds the old result or the new one, and no half."""
+def write_result(folder: Path, result: BenchResult) -> list[Board]:
+    """All but the winners; return the scores. A reader finds the old result or the new one, and no
+    half."""
     scored = boards(result.rows, result.stamp.refused)
     texts = {
         "report.md": markdown(result, scored),
@@ -45,6 +46,7 @@ def write_result(folder: Path, result: BenchResult) -> None:
             draft.replace(folder / name)
     except OSError as error:
         raise _unwritable(folder, error) from None
+    return scored
 
 
 class Winners:

@@ -65,17 +65,22 @@ def _board(arm: str, precision: Precision, rows: Sequence[BenchRow], refused: Re
 
 
 def _baselines(rows: Iterable[BenchRow]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for row in rows for name in row.speedups)) or (EAGER,)
+    """Those besides eager."""
+    return tuple(dict.fromkeys(name for row in rows for name in row.speedups if name != EAGER))
 
 
 def score(
-    rows: Sequence[BenchRow], refused: Refused = "count", baselines: Sequence[str] = (EAGER,)
+    rows: Sequence[BenchRow], refused: Refused = "count", baselines: Sequence[str] = ()
 ) -> Scores:
-    """What these rows come to; where none of them counts, there are no figures."""
+    """What these rows come to; where none of them counts, there are no figures.
+
+    `baselines`: those besides eager that winners were held against.
+    """
     counted = [row for row in rows if refused == "count" or not is_unfit(row)]
     speedups = [speedup_of(row) for row in counted]
     solved = sum(row.status == "correct" for row in counted)
     known = [row.limit_share for row in counted if row.limit_share is not None]
+    against = {name: _against(counted, name) for name in (EAGER, *baselines)} if counted else {}
     return Scores(
         problems=len(counted),
         unfit=sum(map(is_unfit, rows)),
@@ -83,8 +88,8 @@ def score(
         correct=intervals.share(solved, len(counted)) if counted else None,
         fast={f"{p:g}": _over(p, counted) for p in THRESHOLDS} if counted else {},
         amsr=intervals.drawn_again(speedups, intervals.amsr) if counted else None,
-        geometric_mean=_geometric_mean(counted, EAGER),
-        against={name: _against(counted, name) for name in baselines} if counted else {},
+        geometric_mean=against[EAGER].geometric_mean if counted else None,
+        against=against,
         limit_share=statistics.median(known) if known else None,
         cost=sum((row.cost for row in rows), Cost()),
     )

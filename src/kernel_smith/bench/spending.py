@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 from kernel_smith.bench.rows import cost_of
@@ -21,32 +22,31 @@ class Spending:
         self._limit = limit
         self._on_spent = on_spent
         self._costs: dict[str, Cost] = {}
+        self._total: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.why: str | None = None
 
-    @property
-    def total(self) -> Cost:
-        with self._lock:
-            return sum(self._costs.values(), Cost())
-
     def note(self, state: RunState) -> None:
-        """Take in how far a run has come."""
+        """Take in how far a run has come. Called at every event, so only what is new is added."""
+        cost = cost_of(state)
         with self._lock:
-            self._costs[state.run] = cost_of(state)
+            self._total.update(cost.model_dump())
+            self._total.subtract(self._costs.get(state.run, Cost()).model_dump())
+            self._costs[state.run] = cost
             if self.why is not None:
                 return
-            self.why = self._reason(sum(self._costs.values(), Cost()))
+            self.why = self._reason()
         if self.why is not None:
             self._on_spent(self.why)
 
-    def _reason(self, total: Cost) -> str | None:
+    def _reason(self) -> str | None:
         limits = (
-            (self._limit.evaluations, total.evaluations, "evaluations"),
-            (self._limit.device_seconds, total.device_seconds, "seconds of evaluation"),
-            (self._limit.tokens, total.tokens, "tokens"),
-            (self._limit.dollars, total.dollars, "dollars"),
+            (self._limit.evaluations, "evaluations", "evaluations"),
+            (self._limit.device_seconds, "device_seconds", "seconds of evaluation"),
+            (self._limit.tokens, "tokens", "tokens"),
+            (self._limit.dollars, "dollars", "dollars"),
         )
-        for limit, used, unit in limits:
-            if limit is not None and used >= limit:
+        for limit, name, unit in limits:
+            if limit is not None and self._total[name] >= limit:
                 return f"the {limit:g} {unit} for all problems are spent"
         return None

@@ -11,6 +11,7 @@ from kernel_smith.records.bench import BenchRow, Board
 
 _WIDTH = 80
 _NAME, _CELL = 20, 19
+_WIDE_NAME, _NUMBER = 32, 10
 _MOST_LISTED = 12
 _MOST_CATEGORIES = 30
 
@@ -40,9 +41,9 @@ def _board(board: Board) -> Iterator[str]:
     for name, against in scores.against.items():
         yield _line(name, shown(against.faster), shown(against.geometric_mean))
     if 1 < len(board.categories) <= _MOST_CATEGORIES:
-        yield _line("category", "problems", "solved", "AMSR")
+        yield _category("category", "problems", "solved", "AMSR")
         for name, each in board.categories.items():
-            yield _line(name, str(each.problems), str(each.solved), shown(each.amsr))
+            yield _category(name, str(each.problems), str(each.solved), shown(each.amsr))
     cost = scores.cost
     model = f", {cost.tokens:,} tokens, ${cost.dollars:.2f}" if cost.tokens else ""
     yield f"cost: {cost.evaluations} evaluations, {cost.device_seconds:.0f} s of evaluating{model}"
@@ -55,12 +56,18 @@ def _line(name: str, *cells: str) -> str:
     return (f"  {shortened:<{_NAME}}" + "".join(f"{cell:<{_CELL}}" for cell in cells)).rstrip()
 
 
+def _category(name: str, problems: str, solved: str, amsr: str) -> str:
+    shortened = name if len(name) < _WIDE_NAME else f"{name[: _WIDE_NAME - 4]}..."
+    return f"  {shortened:<{_WIDE_NAME}}{problems:<{_NUMBER}}{solved:<{_NUMBER}}{amsr}"
+
+
 def _not_solved(rows: Sequence[BenchRow]) -> Iterator[str]:
     left = [row for row in rows if row.status != "correct"]
     if not left:
         return
     counts = Counter(row.status for row in left)
-    yield "not solved: " + ", ".join(f"{status} {count}" for status, count in counts.items())
+    shown_counts = ", ".join(f"{status} {count}" for status, count in counts.items())
+    yield _wrapped(f"not solved: {shown_counts}", indent="")
     for row in left[:_MOST_LISTED]:
         yield _wrapped(f"{row.status}: {row.problem} ({row.arm}): {row.why}")
     if len(left) > _MOST_LISTED:
@@ -72,17 +79,18 @@ def _caught(rows: Sequence[BenchRow]) -> Iterator[str]:
     if not found:
         return
     counts = Counter(each.reason.value for _, each in found)
-    yield "caught: " + ", ".join(f"{reason} {count}" for reason, count in counts.most_common())
+    reasons = ", ".join(f"{reason} {count}" for reason, count in counts.most_common())
+    yield _wrapped(f"caught: {reasons}", indent="")
     for row, each in found[:_MOST_LISTED]:
         yield _wrapped(f"{each.reason.value}: {row.problem}, {each.program}: {each.message}")
     if len(found) > _MOST_LISTED:
         yield f"  and {len(found) - _MOST_LISTED} more: see report.md"
 
 
-def _wrapped(text: str) -> str:
+def _wrapped(text: str, indent: str = "  ") -> str:
     """Two lines at most."""
     flat = " ".join(text.split())
     lines = textwrap.wrap(flat, _WIDTH - 4, break_on_hyphens=False)
     if len(lines) > 2:
         lines = [lines[0], f"{lines[1][: _WIDTH - 7]}..."]
-    return "\n".join(f"{'    ' if number else '  '}{line}" for number, line in enumerate(lines))
+    return "\n".join(f"{'    ' if number else indent}{line}" for number, line in enumerate(lines))

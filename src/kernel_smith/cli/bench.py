@@ -285,14 +285,13 @@ def _result(
 
 def _show(result: BenchResult, output: Path, *, as_json: bool) -> None:
     from kernel_smith.bench.folder import write_result
-    from kernel_smith.bench.scores import boards
     from kernel_smith.bench.summary import summarise
 
-    write_result(output, result)
+    boards = write_result(output, result)
     if as_json:
         print_json(result.model_dump(mode="json"))
         return
-    console.print(summarise(result.rows, boards(result.rows, result.stamp.refused)), markup=False)
+    console.print(summarise(result.rows, boards), markup=False)
     console.print(f"The result is in {output}: report.md, scores.csv, result.json.", markup=False)
     folder = shlex.quote(str(output))
     print_next(f"kernel-smith bench verify {folder}", "judge the winners again")
