@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.proposers.base import Worker
+from kernel_smith.proposers.seed.make import abandon_seeds
 from kernel_smith.records import RunConfig, RunStarted, Task, Unfit
 from kernel_smith.runs.loop import Audience
 from kernel_smith.runs.run import Run, fold
@@ -80,6 +81,7 @@ class Campaign:
             if timer is not None:
                 timer.cancel()
             self._stop_runs()
+            abandon_seeds()  # whose runs have returned
         return [error for future in futures if (error := future.exception()) is not None]
 
     def search(
