@@ -168,7 +168,9 @@ class Runner:
         return self._campaign.search(job.key, task, config, self._engine, watch=watch)
 
     def _unfinished(self, job: Job) -> BenchRow:
-        return self._troubled(job, "unfinished", self.spending.why or "it was stopped before")
+        return self._troubled(
+            job, "unfinished", self.spending.why or "stopped; the next session goes on"
+        )
 
     def _troubled(self, job: Job, status: Status, why: str) -> BenchRow:
         state = self._states.get(job.key)
