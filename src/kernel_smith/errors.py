@@ -29,10 +29,22 @@ class BadInput(UserError):
     """An argument, file or setting that cannot be used as it is."""
 
 
+class NotAdmitted(BadInput):
+    """A task that cannot tell a right answer from a wrong one."""
+
+
+class TookTooLong(BadInput):
+    """An evaluation that did not end in its time, as where a reference never returns."""
+
+
 class MissingPrerequisite(UserError):
     """Something this machine lacks: a compiler, a GPU, a kernel feature."""
 
     exit_code = 3
+
+
+class NotEnoughMemory(MissingPrerequisite):
+    """A task that is too large for this machine, or for its GPU."""
 
 
 class Interrupted(UserError):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.proposers.seed import make_seed
 from kernel_smith.records import Budget, Event, RunConfig, StepEvaluated, Task
 from kernel_smith.runs.campaign import Campaign, Key, OutOfTime
 from kernel_smith.runs.first_programs import begin_with
@@ -57,7 +63,7 @@ def test_what_was_stopped_goes_on_and_is_no_other_run(
     def stops_after_five(state: RunState) -> tuple[TrivialEngine, object]:
         def hear(event: Event, state: RunState) -> None:
             if isinstance(event, StepEvaluated) and state.funnel["evaluated"] == 5:
-                first._stop()
+                first.stop()
 
         return TrivialEngine(speed_of), hear
 
@@ -94,3 +100,33 @@ def test_one_run_that_fails_leaves_the_others_alone(
         (error,) = campaign.do(work, at_once=1)
         assert isinstance(error, RuntimeError)
         assert Campaign(store).ended(KEYS[0])
+
+
+def test_a_seed_that_is_being_made_keeps_nobody_waiting(
+    path: Path, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that waits for its process would take as long as that."""
+    start, begun = subprocess.Popen, threading.Event()
+
+    def start_sleeping(command: list[str], **more: Any) -> subprocess.Popen[str]:
+        child = start([sys.executable, "-c", "import time; time.sleep(600)"], **more)
+        begun.set()
+        return child
+
+    monkeypatch.setattr(subprocess, "Popen", start_sleeping)
+    failed: list[Exception] = []
+
+    def make() -> None:
+        try:
+            make_seed(task, "cpu")
+        except MissingPrerequisite as error:
+            failed.append(error)
+
+    waiting = threading.Thread(target=make)
+    waiting.start()
+    assert begun.wait(60)
+    with Store.open(path, create=True) as store:
+        while not failed and waiting.is_alive():
+            assert Campaign(store).do([], at_once=1) == []
+    waiting.join(60)
+    assert failed

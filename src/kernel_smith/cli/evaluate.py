@@ -130,7 +130,7 @@ def evaluate(
         )
     options = Options(
         seeds=seeds,
-        baselines=_baselines(baseline),
+        baselines=baselines_of(baseline),
         admit=tuple(admit or ()),
         interpret=interpret,
         sampling=Sampling(target=target, max_seconds=max_seconds),
@@ -246,7 +246,8 @@ def _check_interpretable(backend: str, compile_only: bool) -> None:
         )
 
 
-def _baselines(names: list[str] | None) -> tuple[Baseline, ...]:
+def baselines_of(names: list[str] | None) -> tuple[Baseline, ...]:
+    """The baselines of these names; eager alone where none is named."""
     chosen: dict[Baseline, None] = {}
     for name in names or ["eager"]:
         known = next((baseline for baseline in _BASELINES if baseline == name), None)

@@ -12,6 +12,7 @@ import typer
 
 import kernel_smith
 from kernel_smith.cli import (
+    bench,
     data,
     data_mine,
     doctor,
@@ -48,6 +49,7 @@ app.command("seed")(seed.seed)
 app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
+app.add_typer(bench.app, name="bench")
 app.add_typer(serve.app, name="serve")
 data.app.command("mine")(data_mine.mine)
 app.add_typer(data.app, name="data")

@@ -10,17 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
 from kernel_smith.cli.confirmation_text import confirmation_in_words, describe_confirmation
 from kernel_smith.cli.exit_codes import NEGATIVE, of_run
-from kernel_smith.cli.options import EngineAddress, PrecisionName
+from kernel_smith.cli.model_options import model_settings
+from kernel_smith.cli.options import (
+    EngineAddress,
+    ModelNames,
+    ModelsFile,
+    PrecisionName,
+    ProposerNames,
+)
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
-from kernel_smith.errors import BadInput, Interrupted
-from kernel_smith.records import Budget, Task
+from kernel_smith.errors import Interrupted
+from kernel_smith.records import Task
 
 if TYPE_CHECKING:
     from kernel_smith.runs.run import Run
@@ -40,7 +46,8 @@ def optimize(
     method: Annotated[
         str | None,
         typer.Option(
-            help="How it is searched: islands, uct, contrast, greedy, best-of-n, one-shot, paper."
+            help="How it is searched: islands, uct, contrast, greedy, refinement, best-of-n, "
+            "one-shot, paper."
         ),
     ] = None,
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
@@ -61,17 +68,9 @@ def optimize(
     plateau: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many without a new best.")
     ] = None,
-    proposer: Annotated[
-        list[str] | None,
-        typer.Option(help="Ask only these: tuner, mutator, model, seed. May be repeated."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="A model to ask, as NAME@BASE_URL[,key=value]. May be repeated."),
-    ] = None,
-    models: Annotated[
-        Path | None, typer.Option(help="A TOML file that names the models to ask.")
-    ] = None,
+    proposer: ProposerNames = None,
+    model: ModelNames = None,
+    models: ModelsFile = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
@@ -96,6 +95,7 @@ def optimize(
     first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
+    from kernel_smith.runs.budget import limited
     from kernel_smith.runs.config import configure
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
@@ -114,8 +114,8 @@ def optimize(
         preset=preset,
         method=method,
         proposers=proposer,
-        models=_model_settings(model, models),
-        rebudget=partial(_budget, limits=limits),
+        models=model_settings(model, models),
+        rebudget=partial(limited, limits=limits),
         lanes=lanes,
         seed=seed,
         untimed=untimed,
@@ -147,12 +147,13 @@ def resume(
 
     Exits like `optimize`. The run keeps its own copy of the task.
     """
+    from kernel_smith.runs.budget import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
     limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
     limits |= {"tokens": tokens, "dollars": dollars, "target": target}
-    rebudget = partial(_budget, limits=limits) if any(limits.values()) else None
+    rebudget = partial(limited, limits=limits) if any(limits.values()) else None
     with (
         Store.open(store or default_path()) as book,
         Run.resume(book, book.find_run(run), rebudget) as opened,
@@ -269,34 +270,3 @@ def _explain_nothing(run: Run) -> None:
 
 def _more(run: Run) -> int:
     return 2 * max(run.state.funnel["evaluated"], 10)
-
-
-def _model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any] | None:
-    """The models of the command line, or those of a file; None if there are none."""
-    if named is None and file is None:
-        return None
-    from kernel_smith.proposers.model import make_settings, parse_model, read_settings
-
-    if named is not None and file is not None:
-        raise BadInput("--model and --models together", hint="name all models in the file")
-    if file is not None:
-        return read_settings(file).model_dump(mode="json")
-    models = [parse_model(text).model_dump(mode="json") for text in named or ()]
-    return make_settings({"models": models}).model_dump(mode="json")
-
-
-def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
-    given = {name: value for name, value in limits.items() if value is not None}
-    if given:
-        # One who names a limit does not want to be stopped by another that nobody mentioned,
-        # unless it is one on what costs money.
-        plateau = None if "evaluations" in given else budget.plateau
-        budget = Budget(plateau=plateau, tokens=budget.tokens, dollars=budget.dollars)
-    try:
-        return Budget.model_validate({**budget.model_dump(), **given})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(
-            f"a limit of {first['input']} {first['loc'][0]}: {first['msg']}",
-            hint="leave out the option where nothing is to be limited",
-        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,3 +22,15 @@ PrecisionName = Annotated[
         help="The coarsest arithmetic that a candidate may use; default: what the task says.",
     ),
 ]
+
+ProposerNames = Annotated[
+    list[str] | None,
+    typer.Option(help="Ask only these: tuner, mutator, model, seed. May be repeated."),
+]
+
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Option(help="A model to ask, as NAME@BASE_URL[,key=value]. May be repeated."),
+]
+
+ModelsFile = Annotated[Path | None, typer.Option(help="A TOML file that names the models to ask.")]

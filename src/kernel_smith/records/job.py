@@ -8,7 +8,15 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.errors import (
+    BadInput,
+    InternalError,
+    MissingPrerequisite,
+    NotAdmitted,
+    NotEnoughMemory,
+    TookTooLong,
+    UserError,
+)
 from kernel_smith.records.base import Record, VersionedRecord, content_hash
 from kernel_smith.records.candidate import Candidate
 from kernel_smith.records.evaluation import Evaluation
@@ -54,21 +62,37 @@ class JobRequest(VersionedRecord):
         )
 
 
+Trouble = Literal[
+    "not-admitted",
+    "took-too-long",
+    "bad-input",
+    "not-enough-memory",
+    "missing-prerequisite",
+    "internal",
+]
+# The more special ones first.
+_TROUBLES: dict[Trouble, type[UserError]] = {
+    "not-admitted": NotAdmitted,
+    "took-too-long": TookTooLong,
+    "bad-input": BadInput,
+    "not-enough-memory": NotEnoughMemory,
+    "missing-prerequisite": MissingPrerequisite,
+}
+
+
 class JobError(Record):
     """Why there is no evaluation. A bad candidate is not an error: its evaluation says so."""
 
-    kind: Literal["bad-input", "missing-prerequisite", "internal"]
+    kind: Trouble
     what: str
     hint: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> JobError:
         """What an engine raised, to be told elsewhere."""
-        if isinstance(error, BadInput):
-            return cls(kind="bad-input", what=_clean(error.what), hint=_clean(error.hint))
-        if isinstance(error, MissingPrerequisite):
-            what, hint = _clean(error.what), _clean(error.hint)
-            return cls(kind="missing-prerequisite", what=what, hint=hint)
+        for kind, raised in _TROUBLES.items():
+            if isinstance(error, raised):
+                return cls(kind=kind, what=_clean(error.what), hint=_clean(error.hint))
         told = (
             str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
         )
@@ -76,10 +100,8 @@ class JobError(Record):
 
     def as_exception(self) -> Exception:
         """The same, to be raised here."""
-        if self.kind == "bad-input":
-            return BadInput(self.what, hint=self.hint)
-        if self.kind == "missing-prerequisite":
-            return MissingPrerequisite(self.what, hint=self.hint)
+        if self.kind in _TROUBLES:
+            return _TROUBLES[self.kind](self.what, hint=self.hint)
         return InternalError(self.what)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from kernel_smith.records.base import Record
+from kernel_smith.records.bench import BenchResult
 from kernel_smith.records.candidate import Candidate
 from kernel_smith.records.compile_report import CompileReport
 from kernel_smith.records.device import Ceilings
@@ -35,6 +36,7 @@ class Described(NamedTuple):
 
 
 DESCRIBED = {
+    "bench_result.json": Described(BenchResult, "serialization"),
     "candidate.json": Described(Candidate, "validation"),
     "ceilings.json": Described(Ceilings, "serialization"),
     "compile_report.json": Described(CompileReport, "serialization"),

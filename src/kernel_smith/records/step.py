@@ -14,6 +14,10 @@ from kernel_smith.records.options import Options
 from kernel_smith.records.task import Task
 from kernel_smith.records.verdict import Reason, Stage
 
+Unfit = Literal["refused", "broken", "too-large", "hung"]
+"""Why a task cannot be judged: its results tell nothing, its code fails, it finds no memory, or it
+does not end in its time."""
+
 Label = dict[str, int | str]
 """What a method wants to know again of what it asked for: an island, a node."""
 
@@ -246,6 +250,9 @@ class RunEnded(VersionedRecord):
     )
     unconfirmed: str = Field(
         default="", description="why that candidate was not measured at full length, if it was not"
+    )
+    unfit: Unfit | None = Field(
+        default=None, description="what kept the task from being judged; null: nothing did"
     )
     at: datetime
 

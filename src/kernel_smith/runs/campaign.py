@@ -15,11 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.proposers.base import Worker
-from kernel_smith.records import RunConfig, RunStarted, Task
+from kernel_smith.proposers.seed.make import abandon_seeds
+from kernel_smith.records import RunConfig, RunStarted, Task, Unfit
 from kernel_smith.runs.loop import Audience
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
@@ -50,6 +52,7 @@ class Campaign:
         self.store = store
         self._deadline = deadline
         self._running: list[Run] = []
+        self._stopped = False
         self._lock = threading.Lock()
         self._known = {key: run for run in store.runs() if (key := _key_of(store, run.id))}
 
@@ -68,7 +71,7 @@ class Campaign:
     def do(self, work: Sequence[Callable[[], None]], at_once: int) -> list[BaseException]:
         """Do all of it, and return what went wrong: `OutOfTime` for each that is left."""
         until = self._deadline - time.monotonic()
-        timer = threading.Timer(max(0.0, until), self._stop) if until < math.inf else None
+        timer = threading.Timer(max(0.0, until), self.stop) if until < math.inf else None
         if timer is not None:
             timer.start()
         try:
@@ -77,7 +80,8 @@ class Campaign:
         finally:  # also where somebody pressed Ctrl-C
             if timer is not None:
                 timer.cancel()
-            self._stop()
+            self._stop_runs()
+            abandon_seeds()  # whose runs have returned
         return [error for future in futures if (error := future.exception()) is not None]
 
     def search(
@@ -94,15 +98,7 @@ class Campaign:
         `make_workers` makes those that take the places of the configured ones. `watch` puts
         something before the engine, and watches the events.
         """
-        noted = config.settings | {_NOTED: key._asdict()}
-        config = config.model_copy(update={"settings": noted, "seed": key.seed})
-        known = self._known.get(key)
-        opened = (
-            Run.start(self.store, task, config)
-            if known is None
-            else Run.resume(self.store, known.id)
-        )
-        with opened as run:
+        with self._open(key, task, config) as run:
             judge, audience = watch(run.state) if watch is not None else (engine, _nobody)
             workers = make_workers(run.state) if make_workers is not None else None
             with self._lock:
@@ -113,15 +109,34 @@ class Campaign:
                 raise OutOfTime
             return run.state
 
-    def _in_time(self, work: Callable[[], None]) -> None:
-        if time.monotonic() >= self._deadline:
-            raise OutOfTime
-        work()
+    def give_up(self, key: Key, task: Task, config: RunConfig, unfit: Unfit, why: str) -> RunState:
+        """End a run whose task cannot be judged: it is known then, and not tried again."""
+        with self._open(key, task, config) as run:
+            return run.end(why, unfit)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Have everything under way return soon, and begin with nothing more. What is left is
+        gone on with by another campaign. May be called from any thread."""
+        self._stopped = True
+        self._stop_runs()
+
+    def _stop_runs(self) -> None:
         with self._lock:
             for run in self._running:
                 run.stop()
+
+    def _open(self, key: Key, task: Task, config: RunConfig) -> AbstractContextManager[Run]:
+        known = self._known.get(key)
+        if known is not None:
+            return Run.resume(self.store, known.id)
+        noted = config.settings | {_NOTED: key._asdict()}
+        config = config.model_copy(update={"settings": noted, "seed": key.seed})
+        return Run.start(self.store, task, config)
+
+    def _in_time(self, work: Callable[[], None]) -> None:
+        if self._stopped or time.monotonic() >= self._deadline:
+            raise OutOfTime
+        work()
 
 
 def _nobody(event: object, state: RunState) -> None:

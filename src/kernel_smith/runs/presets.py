@@ -55,6 +55,12 @@ def best_of_n(backend: str) -> RunConfig:
     return _model_alone(backend, "best-of-n", rounds=40)
 
 
+def refinement(backend: str) -> RunConfig:
+    """As many answers as the paper's: the first from the reference, each later one a change of the
+    best so far."""
+    return _model_alone(backend, "refinement", rounds=40)
+
+
 def one_shot(backend: str) -> RunConfig:
     """One answer, from the reference alone."""
     return _model_alone(backend, "one-shot", rounds=1)
@@ -75,10 +81,11 @@ PRESETS: dict[str, Callable[[str], RunConfig]] = {
     "embedded": embedded,
     "model": with_model,
     "paper": paper,
+    "refinement": refinement,
     "best-of-n": best_of_n,
     "one-shot": one_shot,
 }
-PROTOCOLS = ("paper", "best-of-n", "one-shot")
+PROTOCOLS = ("paper", "refinement", "best-of-n", "one-shot")
 """Those by which models are compared: from the reference, and each answer stands for itself."""
 
 

@@ -21,11 +21,13 @@ from kernel_smith.records import (
     Event,
     Proposal,
     RunConfig,
+    RunEnded,
     RunResumed,
     RunStarted,
     StepEvaluated,
     StepProposed,
     Task,
+    Unfit,
 )
 from kernel_smith.runs.first_programs import first_programs
 from kernel_smith.runs.loop import Audience, Loop
@@ -118,6 +120,11 @@ class Run:
             self._loop = self.evolve(workers, engine, audience)
             self._loop.stopping = self.stopping
             return self._loop.run(first_programs(self.state), self.state.seconds)
+
+    def end(self, why: str, unfit: Unfit) -> RunState:
+        """End the run without a search: its task cannot be judged."""
+        self._emit(RunEnded(why=why, unfit=unfit, at=datetime.now(UTC)))
+        return self.state
 
     def stop(self) -> None:
         """Have the search return soon; what is under way is done again when the run is resumed.

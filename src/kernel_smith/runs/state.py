@@ -27,6 +27,7 @@ from kernel_smith.records import (
     StepEvaluated,
     StepProposed,
     Task,
+    Unfit,
     Usage,
     score,
     shown_faster,
@@ -91,6 +92,8 @@ class RunState:
     since_best: int = 0
     last_step: int = -1
     ended: str | None = None
+    unfit: Unfit | None = None
+    """What kept the task from being judged at all."""
     _latest: datetime = field(init=False)
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
@@ -144,9 +147,10 @@ class RunState:
             case RunEnded():
                 self.ranking.hear(event)
                 self.ended, self.unconfirmed = event.why, event.unconfirmed
+                self.unfit = event.unfit
             case RunResumed():
                 self.ranking.hear(event)
-                self.ended, self.unconfirmed = None, ""
+                self.ended, self.unconfirmed, self.unfit = None, "", None
                 if event.budget is not None:
                     self.config = self.config.model_copy(update={"budget": event.budget})
         return None

@@ -24,6 +24,7 @@ METHODS: dict[str, MakeStrategy] = {
     "islands": Islands,
     "paper": Islands,
     "greedy": Greedy,
+    "refinement": Greedy,
     "uct": Uct,
     "contrast": Contrastive,
     "best-of-n": Independent,

@@ -22,13 +22,16 @@ _FORMS = (
 )
 
 
-def open_engine(address: str | None, lanes: int = 1) -> AbstractContextManager[Engine]:
+def open_engine(
+    address: str | None, lanes: int = 1, patience: float | None = None
+) -> AbstractContextManager[Engine]:
     """To be used in a `with` statement. None: this machine, with as many lanes.
 
-    Each device of a Ray cluster has as many lanes, too; a service has its own.
+    Each device of a Ray cluster has as many lanes, too; a service has its own. `patience` is for
+    this machine: the seconds that one evaluation may take.
     """
     if address is None:
-        return LocalPool(lanes)
+        return LocalPool(lanes, patience=patience)
     if _HTTP.match(address):
         return _open_service(address)
     if found := _RAY.fullmatch(address):

@@ -17,7 +17,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.errors import (
+    BadInput,
+    InternalError,
+    MissingPrerequisite,
+    NotAdmitted,
+    NotEnoughMemory,
+    UserError,
+)
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
@@ -174,8 +181,9 @@ def _remove(folder: str) -> None:
 
 
 def _error(message: dict[str, Any]) -> Exception:
-    kinds = {"BadInput": BadInput, "MissingPrerequisite": MissingPrerequisite}
-    kind = kinds.get(str(message.get("kind")))
+    kinds: tuple[type[UserError], ...]
+    kinds = (BadInput, MissingPrerequisite, NotAdmitted, NotEnoughMemory)
+    kind = {each.__name__: each for each in kinds}.get(str(message.get("kind")))
     if kind is None:
         return InternalError(str(message.get("what")))
     return kind(str(message["what"]), hint=str(message["hint"]))

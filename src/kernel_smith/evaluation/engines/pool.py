@@ -6,13 +6,16 @@ is timed. A lane keeps the tasks of its last candidates ready, so it prefers can
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_smith.closing import ClosingInAHurry
+from kernel_smith.errors import InternalError, TookTooLong
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.local import LocalEngine
 from kernel_smith.records import Candidate, Evaluation, Options, Task
@@ -31,16 +34,24 @@ class _Job:
 
 
 class LocalPool(ClosingInAHurry):
-    """`with LocalPool(lanes=4) as pool: future = pool.submit(task, candidate)`."""
+    """`with LocalPool(lanes=4) as pool: future = pool.submit(task, candidate)`.
 
-    def __init__(self, lanes: int, cache: EvaluationCache | None = None) -> None:
+    `patience`: seconds after which an evaluation is given up with `TookTooLong`, and its lane
+    begins anew. A candidate has limits of its own; a reference that never returns has none.
+    """
+
+    def __init__(
+        self, lanes: int, cache: EvaluationCache | None = None, patience: float | None = None
+    ) -> None:
+        self._cache = cache
+        self._patience = patience
         self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._engines = [LocalEngine(cache) for _ in range(lanes)]
         self._threads = [
-            threading.Thread(target=self._run_lane, args=(engine,), daemon=True)
-            for engine in self._engines
+            threading.Thread(target=self._run_lane, args=(number,), daemon=True)
+            for number in range(lanes)
         ]
         for thread in self._threads:
             thread.start()
@@ -71,7 +82,7 @@ class LocalPool(ClosingInAHurry):
         lanes = sum(thread.is_alive() for thread in self._threads)
         return {"ready": not closed and lanes > 0, "lanes": lanes, "waiting": waiting}
 
-    def _run_lane(self, engine: LocalEngine) -> None:
+    def _run_lane(self, number: int) -> None:
         ready: deque[str] = deque(maxlen=TASKS_KEPT_READY)
         while (job := self._next_job(ready)) is not None:
             if not job.future.set_running_or_notify_cancel():
@@ -80,14 +91,51 @@ class LocalPool(ClosingInAHurry):
             if job.task.content_hash in ready:
                 ready.remove(job.task.content_hash)
             ready.append(job.task.content_hash)
+            late = threading.Event()
             try:
-                evaluation = engine.evaluate(
-                    job.task, job.candidate, job.options, beside=job.beside
-                )
+                with self._watch(self._engines[number], late):
+                    evaluation = self._engines[number].evaluate(
+                        job.task, job.candidate, job.options, beside=job.beside
+                    )
                 job.future.set_result(evaluation)
             except BaseException as error:
-                job.future.set_exception(error)
-        engine.close()
+                gave_up = late.is_set() and isinstance(error, InternalError)
+                job.future.set_exception(self._too_long(job) if gave_up else error)
+            if late.is_set():
+                ready.clear()
+                self._renew(number)
+        self._engines[number].close()
+
+    @contextlib.contextmanager
+    def _watch(self, engine: LocalEngine, late: threading.Event) -> Iterator[None]:
+        """Abandon an engine that does not answer in time, and say so by the event."""
+        if self._patience is None:
+            yield
+            return
+
+        def give_up() -> None:
+            late.set()
+            engine.abandon()
+
+        timer = threading.Timer(self._patience, give_up)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # it may have begun to give up
+
+    def _too_long(self, job: _Job) -> TookTooLong:
+        return TookTooLong(
+            f"judging {job.candidate.name} of task {job.task.name} did not end within "
+            f"{self._patience:g} s",
+            hint="see whether the reference returns, or allow more time",
+        )
+
+    def _renew(self, number: int) -> None:
+        """Give a lane another engine in place of the one that was abandoned."""
+        self._engines[number].close()
+        self._engines[number] = LocalEngine(self._cache)
 
     def _next_job(self, ready: deque[str]) -> _Job | None:
         """The first job of a task that is ready here, or else the first of all."""

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import Any
 
-from kernel_smith.errors import InternalError, MissingPrerequisite
+from kernel_smith.errors import InternalError, NotEnoughMemory
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.inputs.admission import admit
 from kernel_smith.evaluation.judge.inputs.footprint import foresee
@@ -105,7 +105,7 @@ class Judge:
         with device_state.need_of_memory().felt():
             time.sleep(_WAITS_FOR_MEMORY[waits])
 
-    def _memory_missing(self, task: Task, why: str) -> MissingPrerequisite:
+    def _memory_missing(self, task: Task, why: str) -> NotEnoughMemory:
         """Say what a task takes, as far as that is known, and what there is."""
         known = {w.name: foresee(task, w) for w in task.workloads}
         for bench in (b for key, b in self._benches.items() if key[1] == task.content_hash):
@@ -113,7 +113,7 @@ class Judge:
         sizes = [f"workload {name}: {size}" for name, size in known.items() if size is not None]
         free, total = (size / _GIB for size in device_state.memory())
         failure = why.partition(". GPU ")[0]  # PyTorch goes on with processes and advice
-        return MissingPrerequisite(
+        return NotEnoughMemory(
             f"the GPU's memory does not suffice for task {task.name}: {free:.1f} of {total:.1f} "
             f"GiB are free; {'; '.join([*sizes, failure])}",
             hint="end other programs that use the GPU, or give the task smaller workloads",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
@@ -22,6 +24,8 @@ PATIENCE_MINUTES = 5.0  # most kernels take the compiler seconds
 
 _INSIDE = "kernel_smith.proposers.seed.inside"
 _SHOWN_OF_LOG = 2000
+_lock = threading.Lock()
+_under_way: set[subprocess.Popen[str]] = set()
 _KINDS = {"BadInput": BadInput, "MissingPrerequisite": MissingPrerequisite}
 
 
@@ -55,13 +59,32 @@ def make_seed(
             stderr=log,
             text=True,
         )
-        with child:
+        with child, _noted(child):
             answer = _converse(child, request, progress)
         if answer is None:
             log.seek(0)
             tail = log.read()[-_SHOWN_OF_LOG:].strip()
             raise _died(task, child.returncode, tail)
     return _read(answer)
+
+
+def abandon_seeds() -> None:
+    """End the making of all seeds in this process: nobody waits for them any more, and they would
+    keep it from ending."""
+    with _lock:
+        for child in _under_way:
+            child.kill()
+
+
+@contextlib.contextmanager
+def _noted(child: subprocess.Popen[str]) -> Iterator[None]:
+    with _lock:
+        _under_way.add(child)
+    try:
+        yield
+    finally:
+        with _lock:
+            _under_way.remove(child)
 
 
 def _chosen(task: Task, names: Sequence[str] | None) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 import kernel_smith
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, NotAdmitted
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.first_look import FirstLook
 from kernel_smith.evaluation.judge.inputs.reference import (
@@ -96,14 +96,14 @@ class Examined(NamedTuple):
 
 
 def admit(bench: Bench[Any], also: Collection[Admission]) -> None:
-    """Raise `BadInput` where a task has findings that nobody agreed to live with."""
+    """Raise `NotAdmitted` where a task has findings that nobody agreed to live with."""
     task = bench.task
     accepted = {*task.admit, *also}
     found = _findings(bench)
     refused = [f for f in found if f.finding not in accepted]
     if refused:
         names = sorted({f.finding.value for f in refused})
-        raise BadInput(
+        raise NotAdmitted(
             f"{task.path or task.name}: this task cannot discriminate: "
             + "; ".join(str(f) for f in refused),
             hint="mend the inputs or the reference, or accept with "

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.errors import BadInput, NotEnoughMemory
 from kernel_smith.evaluation.backends import Backend, find_backend
 from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
 from kernel_smith.evaluation.judge.inputs.budget import Budget
@@ -56,7 +56,7 @@ class HostPlatform(Platform[Participant]):
         while footprint is not None and footprint.lane > (free := host_memory.available()):
             if not self.claims().of_others():
                 gib = 1 << 30
-                raise MissingPrerequisite(
+                raise NotEnoughMemory(
                     f"this machine's memory does not suffice for task {task.name}: judging "
                     f"takes up to {footprint.lane / gib:.1f} GiB, and {free / gib:.1f} GiB are "
                     f"available; workload {workload.name}: {footprint}",

@@ -1,0 +1,1 @@
+"""Benchmarks: suites of problems, arms that solve them, scores with intervals, and comparisons."""
