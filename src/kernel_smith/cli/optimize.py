@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
 from kernel_smith.cli.confirmation_text import confirmation_in_words, describe_confirmation
@@ -20,7 +19,7 @@ from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
 from kernel_smith.errors import BadInput, Interrupted
-from kernel_smith.records import Budget, Task
+from kernel_smith.records import Task
 
 if TYPE_CHECKING:
     from kernel_smith.runs.run import Run
@@ -97,6 +96,7 @@ def optimize(
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.runs.config import configure
+    from kernel_smith.runs.limits import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
@@ -115,7 +115,7 @@ def optimize(
         method=method,
         proposers=proposer,
         models=_model_settings(model, models),
-        rebudget=partial(_budget, limits=limits),
+        rebudget=partial(limited, limits=limits),
         lanes=lanes,
         seed=seed,
         untimed=untimed,
@@ -147,12 +147,13 @@ def resume(
 
     Exits like `optimize`. The run keeps its own copy of the task.
     """
+    from kernel_smith.runs.limits import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
     limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
     limits |= {"tokens": tokens, "dollars": dollars, "target": target}
-    rebudget = partial(_budget, limits=limits) if any(limits.values()) else None
+    rebudget = partial(limited, limits=limits) if any(limits.values()) else None
     with (
         Store.open(store or default_path()) as book,
         Run.resume(book, book.find_run(run), rebudget) as opened,
@@ -283,20 +284,3 @@ def _model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any
         return read_settings(file).model_dump(mode="json")
     models = [parse_model(text).model_dump(mode="json") for text in named or ()]
     return make_settings({"models": models}).model_dump(mode="json")
-
-
-def _budget(budget: Budget, limits: dict[str, Any]) -> Budget:
-    given = {name: value for name, value in limits.items() if value is not None}
-    if given:
-        # One who names a limit does not want to be stopped by another that nobody mentioned,
-        # unless it is one on what costs money.
-        plateau = None if "evaluations" in given else budget.plateau
-        budget = Budget(plateau=plateau, tokens=budget.tokens, dollars=budget.dollars)
-    try:
-        return Budget.model_validate({**budget.model_dump(), **given})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(
-            f"a limit of {first['input']} {first['loc'][0]}: {first['msg']}",
-            hint="leave out the option where nothing is to be limited",
-        ) from None
