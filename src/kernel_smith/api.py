@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,7 @@ def optimize(
     starts: Sequence[str] = (),
     preset: str | None = None,
     method: str | None = None,
+    proposers: Sequence[str] | None = None,
     budget: Budget | None = None,
     lanes: int = 1,
     engine: str | None = None,
@@ -59,8 +61,8 @@ def optimize(
     GPU, then `triton`. `minutes` and `evaluations` limit the search, or `budget` in all detail.
     `models` are those to ask: a TOML file, or NAME@BASE_URL, one or several.
 
-    `starts` are texts to start from, in place of the task's own. `preset`, `method` and `precision`
-    are those of `kernel-smith optimize`. `engine` is the address of whoever evaluates; None: this
+    `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`
+    and `precision` are those of `kernel-smith optimize`. `engine` is the address of whoever evaluates; None: this
     machine, with as many candidates at once as `lanes`. Every step is kept in `store`. Raises
     `BadInput` if no program to start from is accepted.
     """
@@ -78,6 +80,7 @@ def optimize(
         chosen,
         preset=preset,
         method=method,
+        proposers=proposers,
         models=_model_settings(models),
         rebudget=partial(limited, limits=limits) if budget is None else lambda _: budget,
         lanes=lanes,
@@ -183,9 +186,8 @@ def _task(target: Target, example_inputs: Any) -> Task:
 
 
 def _module_of(target: object) -> torch.nn.Module | None:
-    import torch  # whoever only imports this module need not wait for it
-
-    return target if isinstance(target, torch.nn.Module) else None
+    loaded = sys.modules.get("torch")  # whoever has a module has torch; others need not wait
+    return target if loaded is not None and isinstance(target, loaded.nn.Module) else None
 
 
 def _backend_for(target: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pprint
+import re
 import tempfile
 import textwrap
 from pathlib import Path
@@ -103,21 +104,31 @@ def _compare(
     rebuilt.load_state_dict(module.state_dict())
     for call in calls:
         with torch.no_grad(), torch.random.fork_rng():
-            expected = module.forward(*_copied(call.arguments))
+            expected = _expected(module, _copied(call.arguments))
             found = _called(rebuilt, _copied(call.arguments), left_out)
         _require_same(found, expected)
         if not _is_written(expected):
             raise refused("the module returns something else than tensors, numbers and their kin")
 
 
+def _expected(module: torch.nn.Module, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return module.forward(*arguments)
+    except Exception as error:
+        raise BadInput(
+            f"the module fails on example_inputs: {error}", hint="pass what it can be called with"
+        ) from error
+
+
 def _called(rebuilt: Any, arguments: tuple[Any, ...], left_out: dict[str, str]) -> Any:
     try:
         return rebuilt(*arguments)
     except Exception as error:
-        odd = getattr(error, "name", None)
-        if isinstance(error, AttributeError) and odd in left_out:
+        missing = re.search(r"has no attribute '(\w+)'", str(error))
+        if missing is not None and missing[1] in left_out:
+            kind = left_out[missing[1]]
             raise refused(
-                f"forward reads `{odd}`, a {left_out[odd]}, which cannot be written down"
+                f"forward reads `{missing[1]}`, a {kind}, which cannot be written down"
             ) from error
         raise refused(f"the module's source does not run by itself: {error}") from error
 

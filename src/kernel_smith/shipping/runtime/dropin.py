@@ -163,12 +163,12 @@ class Attachment:
         verified = self.replacement.verified
         if module.training != verified.training and self.replacement.depends_on_mode:
             return "training" if module.training else "inference"
-        if fingerprint(module) != self.fingerprint:
-            return "changed settings"
         if not self._first.same_values():
             return "other state: the values of a buffer differ"
         found = difference(module, verified, self.replacement.device)
-        return None if found is None else f"other state: {found}"
+        if found is not None:
+            return f"other state: {found}"
+        return None if fingerprint(module) == self.fingerprint else "changed settings"
 
     def fits_now(self) -> bool:
         """Whether verified calls may be answered, asked while torch traces."""
@@ -244,8 +244,8 @@ def _revived(replacement: Replacement, state: dict[str, Any]) -> torch.nn.Module
 def detach(module: torch.nn.Module) -> None:
     """Make a module what it was before `attached`."""
     assert isinstance(module, DropIn)
-    vars(module).pop(_ATTACHED)
-    module.__class__ = module.replaced_class  # type: ignore[assignment]
+    object.__setattr__(module, "__class__", module.replaced_class)
+    del vars(module)[_ATTACHED]
 
 
 def detached(module: DropIn) -> torch.nn.Module:
