@@ -62,9 +62,9 @@ def optimize(
     `models` are those to ask: a TOML file, or NAME@BASE_URL, one or several.
 
     `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`
-    and `precision` are those of `kernel-smith optimize`. `engine` is the address of whoever evaluates; None: this
-    machine, with as many candidates at once as `lanes`. Every step is kept in `store`. Raises
-    `BadInput` if no program to start from is accepted.
+    and `precision` are those of `kernel-smith optimize`. `engine` is the address of whoever
+    evaluates; None: this machine, with as many candidates at once as `lanes`. Every step is kept
+    in `store`. Raises `BadInput` if no program to start from is accepted.
     """
     task = with_precision(_task(target, example_inputs), precision)
     chosen = backend or _backend_for(target)

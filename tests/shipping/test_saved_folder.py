@@ -94,7 +94,10 @@ def test_folders_that_are_something_else_are_refused(
     ("written", "expected"),
     [
         ("from kernel_smith.inline import cpp", "from .inline import cpp"),
-        ("from kernel_smith.inline import (\n    cpp as c,\n    cuda\n)", "from .inline import cpp as c, cuda"),
+        (
+            "from kernel_smith.inline import (\n    cpp as c,\n    cuda\n)",
+            "from .inline import cpp as c, cuda",
+        ),
         ("import kernel_smith.inline as k", "from . import inline as k"),
         ("from kernel_smith import inline", "from . import inline"),
         ("import torch", "import torch"),

@@ -25,5 +25,5 @@ def limited(budget: Budget, limits: Mapping[str, Any]) -> Budget:
         first = error.errors()[0]
         raise BadInput(
             f"a limit of {first['input']} {first['loc'][0]}: {first['msg']}",
-            hint="leave it out where nothing is to be limited",
+            hint="leave out the limit where nothing is to be limited",
         ) from None
