@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from shipping_samples import WIDTH, RMSNorm
+from shipping_samples import NORM_KERNEL, WIDTH, RMSNorm, replacement_of
 
 from kernel_smith.shipping.runtime.dropin import DropIn
 from kernel_smith.shipping.runtime.replacement import Replacement
@@ -83,9 +83,7 @@ def test_other_arguments_take_the_reference(
     assert (fast.counts.kernel, fast.counts.reference) == (0, {"other arguments": 1})
 
 
-def test_strides_of_single_elements_do_not_matter(norm_kernel: Replacement) -> None:
-    from shipping_samples import NORM_KERNEL, replacement_of
-
+def test_strides_of_single_elements_do_not_matter() -> None:
     module = RMSNorm()
     fast = replacement_of(module, torch.randn(1, WIDTH), NORM_KERNEL).module(module)
     fast(torch.randn(1, 2 * WIDTH)[:, :WIDTH])
@@ -206,3 +204,93 @@ def test_drawing_at_random_is_not_disturbed(norm_kernel: Replacement) -> None:
     torch.manual_seed(1)
     norm_kernel.module()
     assert torch.equal(torch.randn(3), expected)
+
+
+class Frozen(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x)
+
+
+FROZEN_KERNEL = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(64)
+
+    def forward(self, x):
+        n = self.norm
+        return (x - n.running_mean) / (n.running_var + n.eps).sqrt() * n.weight + n.bias
+"""
+
+
+def test_modules_that_depend_on_their_mode_are_answered_in_one_mode() -> None:
+    plain = Frozen().eval()
+    fast = replacement_of(plain, rows(), FROZEN_KERNEL).module(plain)
+    plain.norm.running_mean.normal_()
+    x = rows()
+    torch.testing.assert_close(fast(x), plain(x))
+    fast.norm.train()
+    fast(x)
+    fast.train()
+    fast(x)
+    torch.testing.assert_close(fast.eval()(x), plain(x))
+    assert fast.counts.kernel == 2
+    assert fast.counts.reference == {"inference": 1, "training": 1}
+
+
+class Masked(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.arange(WIDTH) % 2 == 0)
+        self.inner = torch.nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * self.mask
+
+
+MASKED_KERNEL = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.relu(x)
+        y[:, 1::2] = 0
+        return y
+"""
+
+
+def test_a_kernel_may_rely_on_the_values_of_buffers() -> None:
+    plain = Masked()
+    fast = replacement_of(plain, rows(), MASKED_KERNEL).module(plain)
+    x = rows()
+    torch.testing.assert_close(fast(x), plain(x))
+    plain.mask.logical_not_()
+    torch.testing.assert_close(fast(x), plain(x))
+    fast.mask = plain.mask.clone()
+    torch.testing.assert_close(fast(x), plain(x))
+    assert fast.counts.kernel == 1
+    assert sum(fast.counts.reference.values()) == 2
+
+
+def test_parts_that_are_changed_or_watched_take_the_reference() -> None:
+    plain = Masked()
+    fast = replacement_of(plain, rows(), MASKED_KERNEL).module(plain)
+    x = rows()
+    plain.inner = torch.nn.SiLU()
+    torch.testing.assert_close(fast(x), plain(x))
+    plain.inner = torch.nn.ReLU()
+    torch.testing.assert_close(fast(x), plain(x))
+    hook = plain.inner.register_forward_hook(lambda module, given, found: found + 1)
+    torch.testing.assert_close(fast(x), plain(x))
+    hook.remove()
+    torch.testing.assert_close(fast(x), plain(x))
+    assert fast.counts.reference == {"changed settings": 1, "other state: inner has hooks": 1}
+    assert fast.counts.kernel == 2

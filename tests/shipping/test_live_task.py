@@ -172,6 +172,7 @@ ONE = torch.ones(2)
         (RMSNorm(), [torch.randn(2, WIDTH), torch.randn(WIDTH)], "differs between the example"),
         (Odd(held=iter(())), ONE, "forward reads `held`, a tuple_iterator"),
         (Noisy(), ONE, "the module needs `COUNTER`"),
+        (nn.Sequential(nn.ReLU(), nn.ReLU().eval()), ONE, "some parts of the module train"),
         (nn.Dropout(), torch.randn(64), "gives other results"),
     ],
 )

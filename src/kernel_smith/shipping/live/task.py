@@ -97,13 +97,18 @@ def _compare(
 ) -> None:
     device = next((tensor.device for _, tensor in tensors_of(module)), torch.device("cpu"))
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             rebuilt = execute(text, "live_task").Model().to(device)
     except Exception as error:
         raise refused(f"the module cannot be built anew: {error}") from error
     rebuilt.load_state_dict(module.state_dict())
+    if [part.training for part in rebuilt.modules()] != [p.training for p in module.modules()]:
+        raise BadInput(
+            "some parts of the module train and others do not",
+            hint="call .eval() or .train() on all of it",
+        )
     for call in calls:
-        with torch.no_grad(), torch.random.fork_rng():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             expected = _expected(module, _copied(call.arguments))
             found = _called(rebuilt, _copied(call.arguments), left_out)
         _require_same(found, expected)

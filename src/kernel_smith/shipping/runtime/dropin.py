@@ -75,6 +75,7 @@ class Attachment:
         self.forward_signature = inspect.signature(type(module).forward.__get__(module))
         self.generation = 0
         self._device_type = replacement.spec.device
+        self._depends_on_mode = replacement.depends_on_mode
         self._has_complex = any(
             tensor.is_complex() for one in self.signatures for tensor in tensors_in(one.arguments)
         )
@@ -135,6 +136,8 @@ class Attachment:
             self._prepare(mine, module)
         if mine.refusal is not None:
             return mine.refusal
+        if self._depends_on_mode and not self.in_verified_mode(module):
+            return "training" if module.training else "inference"
         if torch.is_grad_enabled() and needs_grad(module, arguments):
             return "gradients"
         if self._has_complex and any(one.is_conj() for one in tensors_in(arguments)):
@@ -160,20 +163,24 @@ class Attachment:
 
     def state_refusal(self, module: torch.nn.Module) -> str | None:
         """Why no call is answered while the module is as it is; None if calls are."""
-        verified = self.replacement.verified
-        if module.training != verified.training and self.replacement.depends_on_mode:
-            return "training" if module.training else "inference"
         if not self._first.same_values():
             return "other state: the values of a buffer differ"
-        found = difference(module, verified, self.replacement.device)
+        found = difference(module, self.replacement.verified, self.replacement.device)
         if found is not None:
             return f"other state: {found}"
         return None if fingerprint(module) == self.fingerprint else "changed settings"
 
+    def in_verified_mode(self, module: torch.nn.Module) -> bool:
+        """Whether all parts train, or infer, as they did when calls were verified."""
+        verified = self.replacement.verified.training
+        return all(part.training is verified for part in module.modules())
+
     def fits_now(self) -> bool:
         """Whether verified calls may be answered, asked while torch traces."""
         module = self._module()
-        return module is not None and self.state_refusal(module) is None
+        if module is None or self.state_refusal(module) is not None:
+            return False
+        return not self._depends_on_mode or self.in_verified_mode(module)
 
     # What `torch.compiler.assume_constant_result` does, which would import half of the compiler:
     # asked once per tracing, and not followed. What it depends on is guarded by torch.
@@ -209,7 +216,8 @@ class DropIn(torch.nn.Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        self._kernel_smith.forget()
+        if name != "training":  # which every call looks at
+            self._kernel_smith.forget()
 
     def _apply(self, *arguments: Any, **named: Any) -> Any:
         applied = super()._apply(*arguments, **named)  # type: ignore[no-untyped-call]

@@ -117,7 +117,8 @@ class Replacement:
 
     def _built(self, kind: type[torch.nn.Module]) -> torch.nn.Module:
         # What is built here must not change what the user draws at random.
-        with torch.random.fork_rng(), torch.device(self.device), torch.no_grad():
+        devices = [] if self.device.type == "cpu" else [self.device]
+        with torch.random.fork_rng(devices), torch.device(self.device), torch.no_grad():
             torch.manual_seed(0)
             return kind(*self._init_arguments).to(self.device)
 

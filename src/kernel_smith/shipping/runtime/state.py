@@ -114,6 +114,7 @@ class Watched:
 
     places: tuple[tuple[dict[str, Any], str, Any], ...]
     buffers: tuple[tuple[torch.Tensor, int], ...]
+    hooks: tuple[tuple[dict[int, Any], int], ...] = ()
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Watched:
@@ -127,12 +128,17 @@ class Watched:
             for name, buffer in module.named_buffers()
             if not is_statistic(name) and not buffer.is_inference()
         ]
-        return cls(tuple(places), tuple(versioned))
+        inner = [part for part in module.modules() if part is not module]
+        hooks = [getattr(part, name) for part in inner for name in _HOOKS]
+        return cls(tuple(places), tuple(versioned), tuple((one, len(one)) for one in hooks))
 
     def unchanged(self) -> bool:
         """Whether everything is still in its place."""
         for table, name, value in self.places:
             if table.get(name) is not value:
+                return False
+        for hooks, count in self.hooks:
+            if len(hooks) != count:
                 return False
         return self.same_values()
 

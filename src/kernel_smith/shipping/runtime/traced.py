@@ -31,7 +31,8 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
         return reference(*arguments)
     if torch.is_grad_enabled() and needs_grad(module, arguments):
         return reference(*arguments)
-    if attachment.generation < 0 or not attachment.fits_now():  # a change makes torch trace again
+    # Torch notices when one of both changes, and traces again.
+    if (attachment.generation, module.training) == (-1, None) or not attachment.fits_now():
         return reference(*arguments)
     state = [_found(module, path) for path in attachment.replacement.state_paths]
     outputs = attachment.replacement.operator(list(tensors_in(arguments)), state, number)
