@@ -79,7 +79,7 @@ class Attachment:
         self._has_complex = any(
             tensor.is_complex() for one in self.signatures for tensor in tensors_in(one.arguments)
         )
-        self._keys: dict[Any, bool] = {one.key: True for one in replacement.signatures}
+        self._keys: dict[Any, bool] = {}  # what was asked before
         self._local = threading.local()
         self._tallies: list[_Tally] = []
         self._lock = threading.Lock()
@@ -124,7 +124,8 @@ class Attachment:
         self, mine: _Thread, module: torch.nn.Module, arguments: tuple[Any, ...]
     ) -> str | None:
         key = tuple([describe(one) for one in arguments])
-        if key not in self._keys and not self._is_verified(key):
+        known = self._keys.get(key)
+        if not (self._is_verified(key) if known is None else known):
             return _OTHER
         if _transforms() is not None:
             return "transformed by torch.func"
@@ -145,12 +146,13 @@ class Attachment:
         return None
 
     def _is_verified(self, key: tuple[Any, ...]) -> bool:
+        """Answer for arguments that were not seen before, and remember the answer."""
         idle = without_idle_strides(key)
-        if not any(idle == without_idle_strides(one.key) for one in self.signatures):
-            return False
-        if len(self._keys) < _MOST_KEYS:
-            self._keys[key] = True
-        return True
+        known = any(idle == without_idle_strides(one.key) for one in self.signatures)
+        if len(self._keys) >= _MOST_KEYS:
+            self._keys = {}
+        self._keys[key] = known
+        return known
 
     def _prepare(self, mine: _Thread, module: torch.nn.Module) -> None:
         mine.generation = self.generation
