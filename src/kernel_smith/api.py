@@ -98,23 +98,12 @@ def optimize(
             on_event(event)
 
         why = run.search(judges, see)
-        best = run.state.best
-        if best is None:
+        if run.state.best is None:
             raise BadInput(
                 f"run {run.state.run}: {why}",
                 hint=f"kernel-smith runs show {run.state.run} says what was tried",
             )
-        # The figures of the measuring that did not choose it, where there was one.
-        evaluation = run.state.confirmation or best.evaluation
-        return Optimized(
-            run=run.state.run,
-            task=task,
-            candidate=best.candidate,
-            evaluation=evaluation,
-            why_ended=why,
-            confirmed=run.state.is_confirmed,
-            original=_module_of(target),
-        )
+        return Optimized.of(run.state, why, _module_of(target))
 
 
 def evaluate(

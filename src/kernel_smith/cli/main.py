@@ -21,6 +21,7 @@ from kernel_smith.cli import (
     runs,
     seed,
     serve,
+    ship,
     tasks,
     train,
 )
@@ -45,6 +46,7 @@ app.command("ask")(outside.ask)
 app.command("tell")(outside.tell)
 app.command("evaluate")(evaluate.evaluate)
 app.command("seed")(seed.seed)
+app.command("ship")(ship.ship)
 app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from kernel_smith.records import Interval, Timing
+    from kernel_smith.runs.state import RunState
     from kernel_smith.shipping.runtime.replacement import Replacement
     from kernel_smith.shipping.runtime.spec import Spec
 
@@ -33,6 +34,22 @@ class Optimized:
     did not choose it?"""
     original: torch.nn.Module | None = field(default=None, compare=False)
     """The live module that was optimized, if it was one."""
+
+    @classmethod
+    def of(
+        cls, state: RunState, why_ended: str, original: torch.nn.Module | None = None
+    ) -> Optimized:
+        """The best of a run that has one, with the figures that did not choose it if there are."""
+        assert state.best is not None
+        return cls(
+            run=state.run,
+            task=state.task,
+            candidate=state.best.candidate,
+            evaluation=state.confirmation or state.best.evaluation,
+            why_ended=why_ended,
+            confirmed=state.is_confirmed,
+            original=original,
+        )
 
     @property
     def speedup(self) -> float:
@@ -126,15 +143,7 @@ def spec_of(
     from kernel_smith.shipping.runtime.spec import Spec
     from kernel_smith.shipping.runtime.state import fingerprint
 
-    if not evaluation.ok:
-        raise BadInput(
-            f"the kernel was refused: {evaluation.reason}", hint="only accepted kernels are used"
-        )
-    if evaluation.made_up or evaluation.interpreted or evaluation.conformance:
-        raise BadInput(
-            "the kernel has not run on the hardware that it is for",
-            hint=f"evaluate it where there is a GPU for {candidate.backend}",
-        )
+    _check_usable(candidate, evaluation)
     timing = evaluation.timing
     speedups = {} if timing is None else {s.baseline: s.speedup for s in timing.speedups}
     return Spec(
@@ -149,6 +158,7 @@ def spec_of(
             "candidate_hash": candidate.content_hash,
             "backend": candidate.backend,
             "precision": task.precision.value,
+            "allowed_error": evaluation.accuracy.allowed_error if evaluation.accuracy else None,
             "speedup": None if timing is None else timing.speedup.model_dump(),
             "speedups": {name: ratio.model_dump() for name, ratio in speedups.items()},
             "seconds": {
@@ -165,3 +175,15 @@ def spec_of(
             **facts,
         },
     )
+
+
+def _check_usable(candidate: Candidate, evaluation: Evaluation) -> None:
+    if not evaluation.ok:
+        raise BadInput(
+            f"the kernel was refused: {evaluation.reason}", hint="only accepted kernels are used"
+        )
+    if evaluation.made_up or evaluation.interpreted or evaluation.conformance:
+        raise BadInput(
+            "the kernel has not run on the hardware that it is for",
+            hint=f"evaluate it where there is a GPU for {candidate.backend}",
+        )
