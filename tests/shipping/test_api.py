@@ -11,9 +11,10 @@ import torch
 from shipping_samples import NORM_KERNEL, WIDTH, RMSNorm
 
 import kernel_smith as ks
+from kernel_smith import api
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
-from kernel_smith.records import Budget, Candidate, Task
+from kernel_smith.records import Budget, Candidate, Options, Task
 from kernel_smith.shipping.found import Optimized
 from kernel_smith.tasks import find_task
 
@@ -80,7 +81,10 @@ def test_what_ran_nowhere_is_not_used(found: Optimized) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("lanes_share_the_judge")
-def test_a_candidate_for_a_live_module_is_evaluated() -> None:
+def test_a_candidate_for_a_live_module_is_evaluated(
+    quick: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "Options", lambda **named: quick.model_copy(update=named))
     evaluation = ks.evaluate(NORM, NORM_KERNEL, ROWS, progress=False)
     assert evaluation.ok, evaluation.message
     wrong = ks.evaluate(NORM, NORM_KERNEL.replace("* weight[i]", ""), ROWS, progress=False)

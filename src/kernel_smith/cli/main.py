@@ -18,6 +18,7 @@ from kernel_smith.cli import (
     evaluate,
     optimize,
     outside,
+    profile,
     runs,
     seed,
     serve,
@@ -47,6 +48,7 @@ app.command("tell")(outside.tell)
 app.command("evaluate")(evaluate.evaluate)
 app.command("seed")(seed.seed)
 app.command("ship")(ship.ship)
+app.command("profile")(profile.profile)
 app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
