@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import threading
 from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ def test_a_drop_in_is_what_it_replaces(fast: DropIn, plain: RMSNorm) -> None:
     assert list(fast.state_dict()) == list(plain.state_dict())
     assert fast.weight is plain.weight
     assert fast.epsilon == plain.epsilon
+    assert inspect.signature(fast.forward) == inspect.signature(plain.forward)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,27 @@ def test_autocast_and_transforms_take_the_reference(fast: DropIn, plain: RMSNorm
     gradient = torch.func.grad(lambda x: fast(x).sum())(x)
     torch.testing.assert_close(gradient, torch.func.grad(lambda x: plain(x).sum())(x))
     assert fast.counts.reference == {"autocast": 1, "transformed by torch.func": 2}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
+def test_a_trace_of_torch_jit_holds_the_reference(fast: DropIn, plain: RMSNorm) -> None:
+    traced = torch.jit.trace(fast, (rows(),), check_trace=False)
+    x = rows()
+    torch.testing.assert_close(traced(x), plain(x))
+    assert fast.counts.kernel == 0
+
+
+def test_a_symbolic_trace_holds_the_reference(fast: DropIn, plain: RMSNorm) -> None:
+    class Within(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = fast
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.norm(x)
+
+    x = rows()
+    torch.testing.assert_close(torch.fx.symbolic_trace(Within())(x), plain(x))
 
 
 def test_threads_have_kernels_of_their_own(fast: DropIn, plain: RMSNorm) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import threading
+import types
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -30,6 +31,7 @@ _OTHER = "other arguments"
 
 _transforms = torch._C._functorch.peek_interpreter_stack
 _modes = torch._C._len_torch_dispatch_stack
+_is_tracing = torch._C._is_tracing
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class Attachment:
     def _refusal(
         self, mine: _Thread, module: torch.nn.Module, arguments: tuple[Any, ...]
     ) -> str | None:
+        if _is_tracing():  # where even sizes are tensors
+            return "traced by torch.jit"
         key = tuple([describe(one) for one in arguments])
         known = self._keys.get(key)
         if not (self._is_verified(key) if known is None else known):
@@ -240,9 +244,23 @@ def attached(module: torch.nn.Module, replacement: Replacement) -> torch.nn.Modu
     kind = type(module)
     attachment = Attachment(replacement, module)
     vars(module)[_ATTACHED] = attachment
-    names = {"replaced_class": kind, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    names = {
+        "replaced_class": kind,
+        "forward": _forward_like(kind),
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+    }
     module.__class__ = type(kind.__name__, (DropIn, kind), names)
     return module
+
+
+def _forward_like(kind: type[torch.nn.Module]) -> Callable[..., Any]:
+    """`DropIn.forward`, which says that it takes what the class's own does: programs ask."""
+    own = DropIn.forward
+    copied = types.FunctionType(own.__code__, own.__globals__, "forward", None, own.__closure__)
+    copied.__signature__ = inspect.signature(kind.forward)  # type: ignore[attr-defined]
+    copied.__doc__ = kind.forward.__doc__
+    return copied
 
 
 def _revived(replacement: Replacement, state: dict[str, Any]) -> torch.nn.Module:

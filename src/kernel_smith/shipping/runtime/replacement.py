@@ -15,7 +15,7 @@ import torch
 from .dropin import DropIn, attached, detach, twin
 from .signatures import Signature, key_of, verified_arguments
 from .spec import WEIGHTS, Spec, execute
-from .state import bind, depends_on_mode, difference, fingerprint, tensors_of
+from .state import bind, depends_on_mode, difference, fingerprint, forget_values, tensors_of
 from .traced import register, result_kind
 
 
@@ -70,7 +70,7 @@ class Replacement:
 
     @functools.cached_property
     def verified(self) -> torch.nn.Module:
-        """The reference as it was when calls were verified."""
+        """The reference as it was when calls were verified; of parameters only what they are."""
         return self._built(self.reference.Model)
 
     @functools.cached_property
@@ -86,6 +86,7 @@ class Replacement:
             signature = Signature(name, key_of(arguments, self.device), arguments, "")
             kind = result_kind(signature, self.verified)
             found.append(dataclasses.replace(signature, result=kind))
+        forget_values(self.verified)
         return tuple(found)
 
     @functools.cached_property
@@ -131,7 +132,8 @@ class Replacement:
         if of is None:
             of = self._built(self.reference.Model)
             if self.folder and (Path(self.folder) / WEIGHTS).exists():
-                weights = torch.load(Path(self.folder) / WEIGHTS, weights_only=True)
+                saved = Path(self.folder) / WEIGHTS
+                weights = torch.load(saved, map_location=self.device, weights_only=True)
                 of.load_state_dict(weights)
         elif not isinstance(of, torch.nn.Module):
             raise TypeError(f"expected a torch.nn.Module, got {type(of).__name__}")

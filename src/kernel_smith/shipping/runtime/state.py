@@ -108,6 +108,17 @@ def _equal(tensor: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.equal(tensor, expected.to(tensor.device))
 
 
+def forget_values(module: torch.nn.Module) -> None:
+    """Leave of all parameters what they are like, and give their memory back."""
+    for part in module.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                like = torch.empty_strided(
+                    parameter.shape, parameter.stride(), dtype=parameter.dtype, device="meta"
+                )
+                part._parameters[name] = torch.nn.Parameter(like, parameter.requires_grad)
+
+
 @dataclass(frozen=True)
 class Watched:
     """The places where a module keeps its state, to notice when something else is put there."""
