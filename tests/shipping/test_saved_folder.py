@@ -26,12 +26,14 @@ assert importlib.util.find_spec("kernel_smith") is None
 import torch
 import fast_norm
 
+exported = torch.export.load({exported!r})
 fast = fast_norm.module()
 x = torch.randn(8, 64)
 with torch.no_grad():
     expected = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * fast.weight
     torch.testing.assert_close(fast(x), expected)
     torch.testing.assert_close(fast(x[:3]), expected[:3])
+    torch.testing.assert_close(exported.module()(x), expected)
     torch.testing.assert_close(pickle.loads(pickle.dumps(fast))(x), expected)
     try:
         fast_norm.replacement.kernel_of_thread().forward(x.half())
@@ -114,6 +116,10 @@ def test_kernels_that_import_other_parts_are_refused() -> None:
 
 @pytest.mark.slow
 def test_a_folder_runs_where_only_torch_is_installed(folder: Path, tmp_path: Path) -> None:
+    fast = kernel_smith.load(folder).module().requires_grad_(False)
+    exported = torch.export.export(fast, (torch.randn(8, WIDTH),))
+    assert "kernel_smith" in exported.graph_module.code
+    torch.export.save(exported, tmp_path / "exported.pt2")
     libraries = tmp_path / "libraries"
     libraries.mkdir()
     installed = Path(sysconfig.get_path("purelib"))
@@ -125,7 +131,11 @@ def test_a_folder_runs_where_only_torch_is_installed(folder: Path, tmp_path: Pat
         if module.exists() and not (libraries / module.name).exists():
             (libraries / module.name).symlink_to(module)
     (libraries / "mpmath").symlink_to(installed / "mpmath")
-    program = ALONE.format(libraries=str(libraries), folder=str(folder.parent))
+    program = ALONE.format(
+        libraries=str(libraries),
+        folder=str(folder.parent),
+        exported=str(tmp_path / "exported.pt2"),
+    )
     base = getattr(sys, "_base_executable", sys.executable)
     ran = subprocess.run(
         [base, "-I", "-c", program], capture_output=True, text=True, timeout=120, check=False

@@ -39,6 +39,7 @@ from .runtime.replacement import Replacement
 
 replacement = Replacement.read(Path(__file__).parent, __name__)
 module, patch, unpatch = replacement.module, replacement.patch, replacement.unpatch
+operator = replacement.operator  # exported programs look for it when they are loaded
 '''
 _README = """\
 # {name}

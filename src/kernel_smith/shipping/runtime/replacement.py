@@ -90,9 +90,9 @@ class Replacement:
         return tuple(found)
 
     @functools.cached_property
-    def state_paths(self) -> tuple[tuple[str, ...], ...]:
+    def state_names(self) -> tuple[str, ...]:
         """Where a module keeps what the operator is given."""
-        return tuple(tuple(name.split(".")) for name, _ in tensors_of(self.verified))
+        return tuple(name for name, _ in tensors_of(self.verified))
 
     @functools.cached_property
     def operator(self) -> Callable[..., list[torch.Tensor]]:
@@ -190,7 +190,7 @@ class Replacement:
     def _get_ready(self) -> None:
         """Compile now rather than at the first call, and outside of torch's tracing."""
         self.kernel_of_thread()
-        _ = self.operator, self.state_paths, self.depends_on_mode
+        _ = self.operator, self.state_names, self.depends_on_mode
 
     def __repr__(self) -> str:
         names = ", ".join(self.spec.workloads)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .signatures import Signature, tensors_in, with_tensors
-from .state import bind, tensors_of
+from .state import bind
 
 if TYPE_CHECKING:
     from .replacement import Replacement
@@ -34,7 +34,7 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
     # Torch notices when one of both changes, and traces again.
     if (attachment.generation, module.training) == (-1, None) or not attachment.fits_now():
         return reference(*arguments)
-    state = [_found(module, path) for path in attachment.replacement.state_paths]
+    state = [_found(module, name) for name in attachment.replacement.state_names]
     outputs = attachment.replacement.operator(list(tensors_in(arguments)), state, number)
     kind = attachment.signatures[number].result
     if kind == "tensor":
@@ -49,9 +49,9 @@ def needs_grad(module: torch.nn.Module, arguments: tuple[Any, ...]) -> bool:
     )
 
 
-def _found(module: torch.nn.Module, path: tuple[str, ...]) -> torch.Tensor:
+def _found(module: torch.nn.Module, path: str) -> torch.Tensor:
     owner: Any = module
-    for name in path:
+    for name in path.split("."):
         owner = getattr(owner, name)
     assert isinstance(owner, torch.Tensor)
     return owner
@@ -63,12 +63,11 @@ def register(replacement: Replacement) -> Callable[..., list[torch.Tensor]]:
     known = getattr(getattr(torch.ops, _NAMESPACE), name, None)
     if known is not None:
         return known.default  # type: ignore[no-any-return]
-    names = [name for name, _ in tensors_of(replacement.verified)]
 
     def call(
         inputs: list[torch.Tensor], state: list[torch.Tensor], signature: int
     ) -> list[torch.Tensor]:
-        held = dict(zip(names, state, strict=True))
+        held = dict(zip(replacement.state_names, state, strict=True))
         kernel = replacement.kernel_of_thread()
         bind(kernel, held.get)
         verified = replacement.signatures[signature]
@@ -81,7 +80,7 @@ def register(replacement: Replacement) -> Callable[..., list[torch.Tensor]]:
     ) -> list[torch.Tensor]:
         verified = replacement.signatures[signature]
         arguments = with_tensors(verified.arguments, iter(inputs))
-        held = dict(zip(names, state, strict=True))
+        held = dict(zip(replacement.state_names, state, strict=True))
         return [_like(one) for one in tensors_in(_reference(replacement, held, arguments))]
 
     made = torch.library.custom_op(f"{_NAMESPACE}::{name}", call, mutates_args=())
