@@ -56,6 +56,33 @@ def test_another_class_is_replaced_where_it_is_named(norm_kernel: Replacement) -
     assert model[0].counts.kernel == 1
 
 
+class Gemma(RMSNorm):
+    """The same names and sizes, and another result."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * 2
+
+
+def test_a_class_that_computes_something_else_is_not_replaced(norm_kernel: Replacement) -> None:
+    tuned = Other()
+    tuned.epsilon = 2e-6  # which results do not show
+    half, training = Other().half(), Other().train()
+    model = nn.Sequential(tuned, half, training)
+    assert norm_kernel.patch(nn.Sequential(Gemma()), where=Gemma) == []
+    assert norm_kernel.patch(model, where=Other) == ["2"]
+    assert training.training
+
+
+def test_a_module_that_computes_something_else_is_refused(norm_kernel: Replacement) -> None:
+    with pytest.raises(ValueError, match="for another module: its results differ"):
+        norm_kernel.module(Gemma())
+    tuned = RMSNorm()
+    tuned.epsilon = 2e-6
+    with pytest.raises(ValueError, match="for another module: its epsilon differs"):
+        norm_kernel.module(tuned)
+    norm_kernel.module(Other())
+
+
 def test_a_kernel_for_a_task_needs_to_be_told_the_class(norm_kernel: Replacement) -> None:
     spec = norm_kernel.spec
     of_task = Replacement(

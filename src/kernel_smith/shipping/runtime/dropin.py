@@ -12,7 +12,7 @@ import threading
 import types
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +105,7 @@ class Attachment:
             mine: _Thread = self._local.thread
         except AttributeError:
             mine = self._enter()
-        try:
-            refusal = self._refusal(mine, module, arguments)
-        except (Unfamiliar, RuntimeError):  # RuntimeError: tensors without strides
-            refusal = _OTHER
+        refusal = self._refusal(mine, module, arguments)
         if refusal is not None:
             mine.tally.refused[refusal] += 1
             return None
@@ -127,7 +124,10 @@ class Attachment:
     ) -> str | None:
         if _is_tracing():  # where even sizes are tensors
             return "traced by torch.jit"
-        key = tuple([describe(one) for one in arguments])
+        try:
+            key = tuple([describe(one) for one in arguments])
+        except (Unfamiliar, RuntimeError):  # RuntimeError: tensors without strides
+            return _OTHER
         known = self._keys.get(key)
         if not (self._is_verified(key) if known is None else known):
             return _OTHER
@@ -141,7 +141,7 @@ class Attachment:
             self._prepare(mine, module)
         if mine.refusal is not None:
             return mine.refusal
-        if self._depends_on_mode and not self.in_verified_mode(module):
+        if self._depends_on_mode and not self.in_verified_mode(mine.watched.parts):
             return "training" if module.training else "inference"
         if torch.is_grad_enabled() and needs_grad(module, arguments):
             return "gradients"
@@ -176,17 +176,17 @@ class Attachment:
             return f"other state: {found}"
         return None if fingerprint(module) == self.fingerprint else "changed settings"
 
-    def in_verified_mode(self, module: torch.nn.Module) -> bool:
+    def in_verified_mode(self, parts: Iterable[torch.nn.Module]) -> bool:
         """Whether all parts train, or infer, as they did when calls were verified."""
         verified = self.replacement.verified.training
-        return all(part.training is verified for part in module.modules())
+        return all(part.training is verified for part in parts)
 
     def fits_now(self) -> bool:
         """Whether verified calls may be answered, asked while torch traces."""
         module = self._module()
         if module is None or self.state_refusal(module) is not None:
             return False
-        return not self._depends_on_mode or self.in_verified_mode(module)
+        return not self._depends_on_mode or self.in_verified_mode(module.modules())
 
     # What `torch.compiler.assume_constant_result` does, which would import half of the compiler:
     # asked once per tracing, and not followed. What it depends on is guarded by torch.

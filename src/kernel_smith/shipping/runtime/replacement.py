@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from .dropin import DropIn, attached, detach, twin
-from .signatures import Signature, key_of, verified_arguments
+from .signatures import Signature, key_of, tensors_in, verified_arguments, with_tensors
 from .spec import WEIGHTS, Spec, execute
-from .state import bind, depends_on_mode, difference, fingerprint, forget_values, tensors_of
+from .state import (
+    bind,
+    depends_on_mode,
+    difference,
+    fingerprint,
+    forget_values,
+    other_setting,
+    tensors_of,
+)
 from .traced import register, result_kind
 
 
@@ -81,9 +91,9 @@ class Replacement:
     def signatures(self) -> tuple[Signature, ...]:
         """The calls that were verified."""
         found = []
-        for name, sizes in self.workloads.items():
-            arguments = verified_arguments(self.reference.get_inputs, sizes, self.device)
-            signature = Signature(name, key_of(arguments, self.device), arguments, "")
+        for sizes in self.workloads.values():
+            arguments = verified_arguments(self.reference.get_inputs, sizes)
+            signature = Signature(key_of(arguments, self.device), arguments, "")
             kind = result_kind(signature, self.verified)
             found.append(dataclasses.replace(signature, result=kind))
         forget_values(self.verified)
@@ -117,11 +127,16 @@ class Replacement:
         kernel.train(self.verified.training)
 
     def _built(self, kind: type[torch.nn.Module]) -> torch.nn.Module:
-        # What is built here must not change what the user draws at random.
+        with self._undisturbed():
+            return kind(*self._init_arguments).to(self.device)
+
+    @contextlib.contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """On the device, without gradients, and without changing what the user draws at random."""
         devices = [] if self.device.type == "cpu" else [self.device]
         with torch.random.fork_rng(devices), torch.device(self.device), torch.no_grad():
             torch.manual_seed(0)
-            return kind(*self._init_arguments).to(self.device)
+            yield
 
     def module(self, of: torch.nn.Module | None = None) -> torch.nn.Module:
         """A module whose verified calls the kernel answers.
@@ -137,8 +152,8 @@ class Replacement:
                 of.load_state_dict(weights)
         elif not isinstance(of, torch.nn.Module):
             raise TypeError(f"expected a torch.nn.Module, got {type(of).__name__}")
-        else:
-            self._check_fits(of)
+        elif fingerprint(of) != self.spec.fingerprint and (why := self._disagreement(of)):
+            raise ValueError(f"this kernel is for another module: {why}")
         self._get_ready()
         return attached(twin(of), self)
 
@@ -146,7 +161,8 @@ class Replacement:
         """Let the kernel answer calls of all matching modules within a model, and name them.
 
         A module matches if it has the class, settings and sizes of the one that was optimized.
-        `where` names another class whose modules compute the same; sizes have to agree then.
+        `where` names another class whose modules compute the same. Of those, modules match whose
+        sizes, settings of the same names, and results on one call agree.
         """
         if not self.spec.fingerprint and where is None:
             raise ValueError(
@@ -175,17 +191,46 @@ class Replacement:
     def _matches(self, part: torch.nn.Module, where: type | None) -> bool:
         if where is None:
             return fingerprint(part) == self.spec.fingerprint
-        return type(part) is where and not difference(part, self.verified, self.device)
+        return type(part) is where and self._disagreement(part) is None
 
-    def _check_fits(self, module: torch.nn.Module) -> None:
+    def _disagreement(self, module: torch.nn.Module) -> str | None:
+        """What shows that a module of another class computes something else; None if nothing."""
+        _ = self.signatures
         expected = {name: tuple(tensor.shape) for name, tensor in tensors_of(self.verified)}
         found = {name: tuple(tensor.shape) for name, tensor in tensors_of(module)}
         if found != expected:
             odd = sorted(dict(found.items() ^ expected.items()))[0]
-            raise ValueError(
-                f"this kernel is for a module with other parameters: {odd} is "
-                f"{found.get(odd, 'missing')}, expected {expected.get(odd, 'none')}"
-            )
+            return f"{odd} is {found.get(odd, 'missing')}, expected {expected.get(odd, 'none')}"
+        if (name := other_setting(module, self.verified)) is not None:
+            return f"its {name} differs"
+        if (why := difference(module, self.verified, self.device)) is not None:
+            return why
+        return None if self._same_results(module) else "its results differ"
+
+    def _same_results(self, module: torch.nn.Module) -> bool:
+        """Whether kernel and module agree on one call of the first workload."""
+        sizes = next(iter(self.workloads.values()))
+        kernel = self.kernel_of_thread()
+        self.bind(kernel, module)
+        # A copy, since a call may change running statistics.
+        rival = copy.deepcopy(module).train(self.verified.training)
+        with self._undisturbed():
+            arguments = self.reference.get_inputs(**sizes)
+            inputs = [tensor.to(self.device) for tensor in tensors_in(arguments)]
+            try:
+                expected = rival.forward(*with_tensors(arguments, iter(inputs)))
+            except Exception:  # it takes other arguments
+                return False
+            found = kernel.forward(*with_tensors(arguments, iter(inputs)))
+        pairs = zip(tensors_in(found), tensors_in(expected), strict=False)
+        return all(self._close(one, other) for one, other in pairs)
+
+    def _close(self, found: torch.Tensor, expected: torch.Tensor) -> bool:
+        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+            return False
+        allowed = 2 * (self.spec.facts.get("allowed_error") or 1e-5)
+        scale = float(expected.abs().max()) if expected.numel() else 1.0
+        return torch.allclose(found, expected, rtol=0, atol=allowed * scale, equal_nan=True)
 
     def _get_ready(self) -> None:
         """Compile now rather than at the first call, and outside of torch's tracing."""

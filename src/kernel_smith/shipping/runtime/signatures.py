@@ -72,7 +72,6 @@ class Signature:
     `result` is `tensor`, `tuple` or `list`, empty where the reference's result is something else.
     """
 
-    workload: str
     key: Hashable
     arguments: tuple[Any, ...]
     result: str
@@ -113,9 +112,7 @@ def by_position(
     return bound.args
 
 
-def verified_arguments(
-    get_inputs: Callable[..., Any], sizes: dict[str, Any], device: torch.device
-) -> tuple[Any, ...]:
+def verified_arguments(get_inputs: Callable[..., Any], sizes: dict[str, Any]) -> tuple[Any, ...]:
     """What the reference is called with, as tensors without memory."""
     try:
         with torch.device("meta"):

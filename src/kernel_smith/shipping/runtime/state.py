@@ -44,6 +44,19 @@ def _settings(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def other_setting(live: torch.nn.Module, verified: torch.nn.Module) -> str | None:
+    """The first setting that both have and that differs; None if there is none."""
+    for path, part in verified.named_modules():
+        try:
+            mine = dict(_settings(live.get_submodule(path)))
+        except AttributeError:
+            continue  # parts may be called otherwise
+        for name, value in _settings(part):
+            if name in mine and _spelled(mine[name]) != _spelled(value):
+                return f"{path}.{name}" if path else name
+    return None
+
+
 def _spelled(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__}{[_spelled(item) for item in value]}"
@@ -126,6 +139,7 @@ class Watched:
     places: tuple[tuple[dict[str, Any], str, Any], ...]
     buffers: tuple[tuple[torch.Tensor, int], ...]
     hooks: tuple[tuple[dict[int, Any], int], ...] = ()
+    parts: tuple[torch.nn.Module, ...] = ()
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Watched:
@@ -139,9 +153,10 @@ class Watched:
             for name, buffer in module.named_buffers()
             if not is_statistic(name) and not buffer.is_inference()
         ]
-        inner = [part for part in module.modules() if part is not module]
-        hooks = [getattr(part, name) for part in inner for name in _HOOKS]
-        return cls(tuple(places), tuple(versioned), tuple((one, len(one)) for one in hooks))
+        parts = tuple(module.modules())
+        hooks = [getattr(part, name) for part in parts[1:] for name in _HOOKS]
+        counted = tuple((one, len(one)) for one in hooks)
+        return cls(tuple(places), tuple(versioned), counted, parts)
 
     def unchanged(self) -> bool:
         """Whether everything is still in its place."""
