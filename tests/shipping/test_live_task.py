@@ -14,6 +14,7 @@ from torch import nn
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Task
 from kernel_smith.shipping.live import live_task, read_calls
+from kernel_smith.shipping.runtime.replacement import Replacement
 from kernel_smith.shipping.runtime.spec import execute
 
 SCALE = 0.5
@@ -147,7 +148,7 @@ class Odd(nn.Module):
         self.held = held
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.held.__length_hint__()
+        return x + (self.held() if callable(self.held) else self.held.__length_hint__())
 
 
 class Noisy(nn.Module):
@@ -171,6 +172,7 @@ ONE = torch.ones(2)
         (RMSNorm(), torch.full((3, WIDTH), float("inf")), "not finite"),
         (RMSNorm(), [torch.randn(2, WIDTH), torch.randn(WIDTH)], "differs between the example"),
         (Odd(held=iter(())), ONE, "forward reads `held`, a tuple_iterator"),
+        (Odd(held=lambda: 1), ONE, "forward reads `held`, a function"),
         (Noisy(), ONE, "the module needs `COUNTER`"),
         (nn.Sequential(nn.ReLU(), nn.ReLU().eval()), ONE, "some parts of the module train"),
         (nn.Dropout(), torch.randn(64), "gives other results"),
@@ -191,3 +193,9 @@ def test_a_large_table_is_refused() -> None:
     module.epsilon = 1e-6
     with pytest.raises(BadInput, match=r"buffer self.weight has 10000 elements"):
         task_of(module, torch.randn(2, 100))
+
+
+def test_a_module_that_is_replaced_already_is_refused(norm_kernel: Replacement) -> None:
+    with pytest.raises(BadInput, match="already") as caught:
+        task_of(nn.Sequential(norm_kernel.module()), torch.randn(8, WIDTH))
+    assert "unpatch" in caught.value.hint

@@ -54,7 +54,7 @@ class Rebuilding:
         text = literal(value)
         if text is None and isinstance(value, torch.Tensor) and value.numel() <= _MOST_ELEMENTS:
             text = buffer_text(f"{target}.{name}", name, value)
-        if text is None and callable(value) and hasattr(value, "__name__"):
+        if text is None and callable(value) and getattr(value, "__name__", "").isidentifier():
             text = public_name(value) or value.__name__
             if text == value.__name__:
                 self._sources.need(text, value)

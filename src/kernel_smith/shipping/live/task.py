@@ -18,6 +18,7 @@ from kernel_smith.records import Task
 from kernel_smith.shipping.live.examples import Call, inputs_like
 from kernel_smith.shipping.live.sources import Sources, public_name, refused
 from kernel_smith.shipping.live.state import Rebuilding
+from kernel_smith.shipping.runtime.dropin import DropIn
 from kernel_smith.shipping.runtime.spec import execute
 from kernel_smith.shipping.runtime.state import tensors_of
 from kernel_smith.tasks import read_task
@@ -30,6 +31,11 @@ def live_task(module: torch.nn.Module, calls: list[Call], name: str | None = Non
 
     The text is executed, and its results on the example calls are compared with the module's.
     """
+    if any(isinstance(part, DropIn) for part in module.modules()):
+        raise BadInput(
+            "a kernel answers calls of this module, or of a part of it, already",
+            hint="take it back with unpatch, or optimize the module that it was made of",
+        )
     sources = Sources()
     model = _model_node(module, sources)
     sources.main_text = ast.unparse(model)
