@@ -1,6 +1,6 @@
 """What the tests of shipped kernels share: a kernel for `RMSNorm`, compiled once."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,12 +9,16 @@ from shipping_samples import NORM_KERNEL, WIDTH, RMSNorm, replacement_of
 from kernel_smith.shipping.runtime.replacement import Replacement
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNEL_SMITH_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("shipped")))
-        yield
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("caches")
+
+
+@pytest.fixture(autouse=True)
+def own_caches(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the user's is read or written, and every kernel is compiled once."""
+    monkeypatch.setenv("KERNEL_SMITH_CACHE", str(caches / "inline"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(caches / "shipped"))
 
 
 @pytest.fixture(scope="session")
