@@ -73,6 +73,16 @@ def test_results_show_themselves(found: Optimized) -> None:
     )
 
 
+def test_a_kernel_that_is_slower_is_a_warning(found: Optimized) -> None:
+    slower = made_up(found.task, found.candidate, 0.5)
+    slow = Optimized("run-1", found.task, found.candidate, slower, "", confirmed=False)
+    with (
+        pytest.warns(UserWarning, match="the kernel is slower than eager: 0.5"),
+        pytest.raises(BadInput),
+    ):
+        slow.module()
+
+
 def test_what_ran_nowhere_is_not_used(found: Optimized) -> None:
     assert found.evaluation.made_up
     with pytest.raises(BadInput, match="has not run on the hardware"):

@@ -15,6 +15,7 @@ QUICKLY = f"evaluations=1, proposers=['mutator'], starts=[{NORM_KERNEL!r}], prog
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the kernel is slower")  # nothing here is about speed
 @pytest.mark.usefixtures("quick_runs")
 def test_the_page_tells_the_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

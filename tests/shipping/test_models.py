@@ -150,6 +150,7 @@ def arguments_of(model: nn.Module, name: str, x: torch.Tensor) -> tuple[Any, ...
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the kernel is slower")  # nothing here is about speed
 @pytest.mark.usefixtures("quick_runs")
 @pytest.mark.parametrize(
     ("model", "shape", "operation", "kernel", "replaced"),

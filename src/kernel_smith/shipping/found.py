@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -64,13 +65,16 @@ class Optimized:
     def module(self, of: torch.nn.Module | None = None) -> torch.nn.Module:
         """A drop-in for the module that was optimized, or for another one of its kind.
 
-        It shares the module's parameters and has its `state_dict`. Calls of the verified sizes are
+        It shares the module's parameters and has its `state_dict`. A kernel that was shown to be
+        slower is a warning. Calls of the verified sizes are
         answered by the kernel, all others by the module's own `forward`; `.counts` tells.
         """
+        self._warn_if_slower()
         return self.replacement.module(self.original if of is None else of)
 
     def patch(self, model: torch.nn.Module, where: type | None = None) -> list[str]:
         """Let the kernel answer calls of all matching modules of a model, and name them."""
+        self._warn_if_slower()
         return self.replacement.patch(model, where)
 
     def unpatch(self, model: torch.nn.Module) -> list[str]:
@@ -100,6 +104,14 @@ class Optimized:
     def _timed(self) -> Timing:
         assert self.evaluation.timing is not None
         return self.evaluation.timing
+
+    def _warn_if_slower(self) -> None:
+        timing = self.evaluation.timing
+        if timing is not None and timing.speedup.high < 1:
+            baseline = timing.speedups[0].baseline
+            warnings.warn(
+                f"the kernel is slower than {baseline}: {_figure(timing.speedup)}", stacklevel=3
+            )
 
     def _facts(self) -> dict[str, Any]:
         return {"run": self.run, "confirmed": self.confirmed}

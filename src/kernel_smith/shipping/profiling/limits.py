@@ -54,10 +54,10 @@ def least_seconds(
     """The limit for one call of a module."""
     moved = result_bytes + sum(tensor.nbytes for tensor in tensors_in(arguments))
     moved += sum(tensor.nbytes for _, tensor in tensors_of(module))
-    return max(moved / rates.bytes, _operations(module, arguments) / rates.operations)
+    return max(moved / rates.bytes, operations(module, arguments) / rates.operations)
 
 
-def _operations(module: torch.nn.Module, arguments: tuple[Any, ...]) -> int:
+def operations(module: torch.nn.Module, arguments: tuple[Any, ...]) -> int:
     """Those of matrix products and convolutions; the others are next to nothing beside bytes."""
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         try:
