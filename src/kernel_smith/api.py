@@ -1,88 +1,211 @@
-"""The library's front door: `import kernel_smith as ks; run = ks.optimize("row_softmax")`."""
+"""The library's front door: `import kernel_smith as ks; found = ks.optimize(module, inputs)`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from kernel_smith.cli.evolution_view import audience
+from kernel_smith.cli.output import progress as progress_line
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.engines import open_engine
-from kernel_smith.proposers.model import read_settings
-from kernel_smith.records import Budget, Candidate, Evaluation, Event, Task
+from kernel_smith.proposers.model import make_settings, parse_model, read_settings
+from kernel_smith.proposers.seed import PATIENCE_MINUTES, Seed, make_seed
+from kernel_smith.records import Baseline, Budget, Candidate, Evaluation, Event, Options, Task
 from kernel_smith.runs.config import configure
+from kernel_smith.runs.limits import limited
 from kernel_smith.runs.run import Run
+from kernel_smith.shipping.found import Optimized
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task, with_precision
 
+if TYPE_CHECKING:
+    import torch
 
-@dataclass(frozen=True)
-class Optimized:
-    """What a run found."""
+    from kernel_smith.shipping.runtime.replacement import Replacement
 
-    run: str
-    candidate: Candidate
-    evaluation: Evaluation
-    why_ended: str
-    confirmed: bool
-    """Was it shown to be faster than eager and torch.compile, by a measuring at full length that
-    did not choose it?"""
+    Target = str | Path | Task | torch.nn.Module
+    """A built-in task's name, a task file, a task, or a module of the program that runs."""
 
-    @property
-    def speedup(self) -> float:
-        """Against eager PyTorch: the lower end of the interval."""
-        assert self.evaluation.timing is not None
-        return self.evaluation.timing.speedup.low
+__all__ = ["Optimized", "evaluate", "load", "optimize", "seed"]
 
 
 def optimize(
-    task: str | Task,
+    target: Target,
+    example_inputs: Any = None,
     *,
-    backend: str = "cpp",
+    backend: str | None = None,
+    minutes: float | None = None,
+    evaluations: int | None = None,
+    models: str | Path | Sequence[str] | None = None,
     precision: str | None = None,
     starts: Sequence[str] = (),
     preset: str | None = None,
     method: str | None = None,
+    proposers: Sequence[str] | None = None,
     budget: Budget | None = None,
-    models: Path | None = None,
     lanes: int = 1,
     engine: str | None = None,
-    store: Path | None = None,
+    store: str | Path | None = None,
+    progress: bool = True,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Optimized:
-    """Evolve a faster kernel for a task, from the texts of `starts` or the task's own.
+    """Evolve a faster kernel for a task or for a live module.
 
-    `preset` and `method` are those of `kernel-smith optimize`.
-    `precision` overrides the task's, as `--precision` does.
-    `engine` is the address of whoever evaluates, as for `--engine`; None: this machine, with as
-    many candidates at once as `lanes`. Every step is kept in `store`. `models` is a TOML file that
-    names models to ask, which makes `model` the usual preset. Raises `BadInput` if no program to
-    start from is accepted.
+    A module becomes a task by itself; `example_inputs` are the arguments of a call, a tuple, or a
+    list of such calls, whose sizes become workloads. `backend` is `cpp` unless the module is on a
+    GPU, then `triton`. `minutes` and `evaluations` limit the search, or `budget` in all detail.
+    `models` are those to ask: a TOML file, or NAME@BASE_URL, one or several.
+
+    `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`
+    and `precision` are those of `kernel-smith optimize`. `engine` is the address of whoever
+    evaluates; None: this machine, with as many candidates at once as `lanes`. Every step is kept
+    in `store`. Raises `BadInput` if no program to start from is accepted.
     """
-    found = with_precision(find_task(task) if isinstance(task, str) else task, precision)
-    given = [Candidate(backend=backend, source=text, name="start.py") for text in starts]
+    task = with_precision(_task(target, example_inputs), precision)
+    chosen = backend or _backend_for(target)
+    find_backend(chosen)
+    if budget is not None and (minutes is not None or evaluations is not None):
+        raise BadInput("budget beside minutes or evaluations", hint="say all of it in the budget")
+    limits = {
+        "seconds": None if minutes is None else 60 * _positive("minutes", minutes),
+        "evaluations": evaluations,
+    }
     config = configure(
-        found,
-        backend,
+        task,
+        chosen,
         preset=preset,
         method=method,
-        models=None if models is None else read_settings(models).model_dump(mode="json"),
-        rebudget=None if budget is None else lambda _: budget,
+        proposers=proposers,
+        models=_model_settings(models),
+        rebudget=partial(limited, limits=limits) if budget is None else lambda _: budget,
         lanes=lanes,
-        starts=given or None,
+        starts=[Candidate(backend=chosen, source=text, name="start.py") for text in starts] or None,
     )
     with (
-        Store.open(store or default_path(), create=True) as book,
-        Run.start(book, found, config) as run,
+        Store.open(Path(store or default_path()), create=True) as book,
+        Run.start(book, task, config) as run,
+        audience(as_json=False, quiet=not progress) as watch,
         open_engine(engine, lanes) as judges,
     ):
-        why = run.search(judges, lambda event, _: on_event(event))
-        best = run.state.best
-        if best is None:
+
+        def see(event: Event, state: Any) -> None:
+            watch(event, state)
+            on_event(event)
+
+        why = run.search(judges, see)
+        if run.state.best is None:
             raise BadInput(
                 f"run {run.state.run}: {why}",
                 hint=f"kernel-smith runs show {run.state.run} says what was tried",
             )
-        return Optimized(
-            run.state.run, best.candidate, best.evaluation, why, run.state.is_confirmed
+        return Optimized.of(run.state, why, _module_of(target))
+
+
+def evaluate(
+    target: Target,
+    candidate: str | Path | Candidate,
+    example_inputs: Any = None,
+    *,
+    backend: str | None = None,
+    baselines: Sequence[Baseline] = ("eager",),
+    precision: str | None = None,
+    engine: str | None = None,
+    progress: bool = True,
+) -> Evaluation:
+    """Compile, check and time one candidate: a file, the text of one, or a `Candidate`."""
+    task = with_precision(_task(target, example_inputs), precision)
+    program = _candidate(candidate, backend or _backend_for(target))
+    options = Options(baselines=tuple(baselines))
+    with progress_line(not progress) as report, open_engine(engine) as judges:
+        report(f"evaluating {program.name}")
+        return judges.submit(task, program, options).result()
+
+
+def seed(
+    target: Target,
+    example_inputs: Any = None,
+    *,
+    device: str = "cpu",
+    precision: str | None = None,
+    minutes: float = PATIENCE_MINUTES,
+    progress: bool = True,
+) -> Seed:
+    """Write what torch.compile makes of a task or module as a candidate; `.source` is its text."""
+    if device not in ("cpu", "cuda"):
+        raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
+    task = with_precision(_task(target, example_inputs), precision)
+    with progress_line(not progress) as report:
+        return make_seed(task, device, None, report, _positive("minutes", minutes))
+
+
+def load(path: str | Path) -> Replacement:
+    """What `Optimized.save` has written: `.module()`, `.patch(model)` and `.unpatch(model)`."""
+    from kernel_smith.shipping.folder import load as load_folder
+
+    return load_folder(Path(path))
+
+
+def _task(target: Target, example_inputs: Any) -> Task:
+    if (module := _module_of(target)) is not None:
+        from kernel_smith.shipping.live import live_task, read_calls
+
+        return live_task(module, read_calls(module, example_inputs))
+    if isinstance(target, type):
+        raise BadInput(
+            f"{target.__qualname__} is a class, expected a module, a task or a path",
+            hint=f"pass an instance, {target.__name__}(...), and example_inputs",
         )
+    if example_inputs is not None:
+        raise BadInput(
+            "example_inputs with a task, which makes its own inputs", hint="leave them out"
+        )
+    if isinstance(target, Task):
+        return target
+    if isinstance(target, str | Path):
+        return find_task(str(target))
+    raise BadInput(
+        f"a {type(target).__qualname__} cannot be optimized",
+        hint="pass a torch.nn.Module, a task's name, the path of a task file, or a Task",
+    )
+
+
+def _module_of(target: object) -> torch.nn.Module | None:
+    loaded = sys.modules.get("torch")  # whoever has a module has torch; others need not wait
+    return target if loaded is not None and isinstance(target, loaded.nn.Module) else None
+
+
+def _backend_for(target: object) -> str:
+    module = _module_of(target)
+    on_gpu = module is not None and any(p.is_cuda for p in module.parameters())
+    return "triton" if on_gpu else "cpp"
+
+
+def _candidate(given: str | Path | Candidate, backend: str) -> Candidate:
+    if isinstance(given, Candidate):
+        return given
+    if isinstance(given, Path) or "\n" not in given:
+        from kernel_smith.cli.candidates import read_candidate
+
+        return read_candidate(Path(given), backend)
+    return Candidate(backend=backend, source=given)
+
+
+def _positive(name: str, value: float) -> float:
+    if not isinstance(value, int | float) or not value > 0:
+        raise BadInput(f"{name} is {value!r}, expected a positive number", hint=f"{name}=10")
+    return value
+
+
+def _model_settings(models: str | Path | Sequence[str] | None) -> dict[str, Any] | None:
+    if models is None:
+        return None
+    if isinstance(models, Path) or (isinstance(models, str) and "@" not in models):
+        return read_settings(Path(models)).model_dump(mode="json")
+    named = [models] if isinstance(models, str) else models
+    parsed = [parse_model(text).model_dump(mode="json") for text in named]
+    return make_settings({"models": parsed}).model_dump(mode="json")

@@ -23,6 +23,7 @@ class UserError(Exception):
         super().__init__(what)
         self.what = what
         self.hint = hint
+        self.add_note(f"hint: {hint}")  # for those who see a traceback
 
 
 class BadInput(UserError):

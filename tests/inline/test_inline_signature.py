@@ -217,3 +217,32 @@ def test_function_pointers_and_void_lists_are_understood() -> None:
 def test_default_arguments_are_left_out() -> None:
     prototype = prototypes('extern "C" void f(int n = (1, 2), float x = 3.0f) {}')["f"]
     assert [p.name for p in prototype.parameters] == ["n", "x"]
+
+
+@pytest.mark.parametrize(
+    ("written", "points_to", "elements"),
+    [
+        ("const float* x", "float", 0),
+        ("float *__restrict__ x", "float", 0),
+        ("float const* const", "float", 0),
+        ("const std::int64_t* x", "std::int64_t", 0),
+        ("long unsigned int* x", "unsigned long", 0),
+        ("unsigned x[8]", "unsigned", 8),
+        ("float x[]", "float", 0),
+        ("const double x[16]", "double", 16),
+        ("const double x[N]", "double", 0),
+        ("const __half* x", "__half", 0),
+        ("Pointer x", "float", 0),
+        ("const Real* x", "double", 0),
+        ("void* x", "void", 0),
+        ("float** x", "", 0),
+        ("float x[2][3]", "", 0),
+        ("void (*x)(int)", "", 0),
+        ("const std::vector<float>* x", "", 0),
+    ],
+)
+def test_what_a_pointer_points_to(written: str, points_to: str, elements: int) -> None:
+    aliases = "using Pointer = const float*; typedef double Real;\n"
+    [parameter] = prototypes(f'{aliases}extern "C" void f({written}) {{}}')["f"].parameters
+    assert (parameter.is_pointer, parameter.points_to) == (True, points_to)
+    assert parameter.elements == elements

@@ -18,8 +18,8 @@ from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate, RunConfig, Task
 from kernel_smith.records.bench import Arm
 from kernel_smith.records.options import Baseline
-from kernel_smith.runs.budget import limited
 from kernel_smith.runs.config import configure
+from kernel_smith.runs.limits import limited
 from kernel_smith.runs.presets import PRESETS
 from kernel_smith.search.methods import find_method
 

@@ -19,9 +19,11 @@ from kernel_smith.cli import (
     evaluate,
     optimize,
     outside,
+    profile,
     runs,
     seed,
     serve,
+    ship,
     tasks,
     train,
 )
@@ -46,6 +48,8 @@ app.command("ask")(outside.ask)
 app.command("tell")(outside.tell)
 app.command("evaluate")(evaluate.evaluate)
 app.command("seed")(seed.seed)
+app.command("ship")(ship.ship)
+app.command("profile")(profile.profile)
 app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")

@@ -95,8 +95,8 @@ def optimize(
     first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
-    from kernel_smith.runs.budget import limited
     from kernel_smith.runs.config import configure
+    from kernel_smith.runs.limits import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
     from kernel_smith.tasks import find_task
@@ -147,7 +147,7 @@ def resume(
 
     Exits like `optimize`. The run keeps its own copy of the task.
     """
-    from kernel_smith.runs.budget import limited
+    from kernel_smith.runs.limits import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 

@@ -1,9 +1,9 @@
 """A compiled kernel library whose `extern "C"` functions are called with tensors and numbers.
 
 `Library` opens a shared object and turns each prototype into a Python function. A pointer parameter
-takes anything with `data_ptr()` on the library's device, or None; a scalar parameter takes a number
-of its kind. A stream at the end of a prototype is torch's current one, on the tensors' GPU. Calls
-release the interpreter lock.
+takes a tensor of its element type on the library's device (`tensors.py`), or None; a scalar
+parameter takes a number of its kind. A stream at the end of a prototype is torch's current one, on
+the tensors' GPU. Calls release the interpreter lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from typing import Any, Literal
 
-from kernel_smith.inline.signature import CType, Parameter, Prototype
+from kernel_smith.inline.prototype import CType, Parameter, Prototype
+from kernel_smith.inline.tensors import accepted_dtypes, check_tensor, is_laid_out
 
 Device = Literal["cpu", "cuda"]
 """Where a library finds its tensors; `cuda` is torch's name for the GPUs of every vendor here."""
@@ -131,6 +132,8 @@ def _fast_caller(
         "careful": careful,
         "current_stream": _current_stream() if device == "cuda" else None,
         "ArgumentError": ctypes.ArgumentError,
+        "is_laid_out": is_laid_out,
+        **{f"{name}_types": accepted_dtypes(parameter) for name, parameter in pairs},
     }
     exec(text, scope)
     caller: Callable[..., Any] = scope["call"]
@@ -157,11 +160,16 @@ def _current_stream() -> Callable[[int], int]:
 
 def _check(name: str, parameter: Parameter, device: Device) -> str:
     """The condition under which an argument may be passed on without a closer look."""
-    if parameter.is_pointer and device == "cuda":
-        return f"({name} is None or {name}.is_cuda and {name}.get_device() == gpu)"
     if parameter.is_pointer:
         # Asking a tensor for `device.type` costs several times as much as `is_cpu`.
-        return f"({name} is None or {name}.is_cpu)"
+        place = f"{name}.is_cuda and {name}.get_device() == gpu"
+        conditions = [place if device == "cuda" else f"{name}.is_cpu"]
+        if accepted_dtypes(parameter):
+            conditions.append(f"{name}.dtype in {name}_types")
+        if parameter.elements:
+            conditions.append(f"{name}.numel() >= {parameter.elements}")
+        conditions.append(f"({name}.is_contiguous() or is_laid_out({name}, arguments))")
+        return f"({name} is None or {' and '.join(conditions)})"
     if parameter.ctype is ctypes.c_bool:
         return f"{name}.__class__ is bool"
     if parameter.ctype in _FLOATING:
@@ -193,7 +201,7 @@ def _converted(
         plural = "" if expected == 1 else "s"
         problem = f"{prototype.name} takes {expected} argument{plural}, got {len(arguments)}"
     else:
-        return [_convert(prototype, i, argument, device) for i, argument in enumerate(arguments)]
+        return [_convert(prototype, i, arguments, device) for i in range(expected)]
     raise TypeError(f"{problem}; its prototype is: {prototype.text}")
 
 
@@ -213,13 +221,18 @@ def _common_gpu(prototype: Prototype, arguments: tuple[Any, ...]) -> int | None:
     return indices.pop() if indices else None
 
 
-def _convert(prototype: Prototype, index: int, argument: Any, device: Device) -> object:
-    parameter = prototype.parameters[index]
+def _convert(
+    prototype: Prototype, index: int, arguments: tuple[Any, ...], device: Device
+) -> object:
+    parameter, argument = prototype.parameters[index], arguments[index]
     label = f" ('{parameter.name}')" if parameter.name else ""
     where = f"argument {index + 1}{label} of {prototype.name}"
     try:
         if parameter.is_pointer:
-            return _address(argument, device)
+            address = _address(argument, device)
+            if argument is not None:
+                check_tensor(argument, parameter, arguments)
+            return address
         return _number(argument, parameter.ctype)
     except (TypeError, OverflowError) as problem:
         kind = type(problem)

@@ -12,13 +12,9 @@ import ctypes
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from kernel_smith.inline.prototype import CType, Parameter, Prototype
 from kernel_smith.inline.tokens import closing, is_word, split_commas, tokens
-
-CType = type[Any]
-"""A scalar class of `ctypes`; the standard library's own base class for them is private."""
 
 # The C standard leaves the sign of plain char to the platform.
 _CHAR = ctypes.c_byte if os.uname().machine in ("x86_64", "i686") else ctypes.c_ubyte
@@ -67,30 +63,6 @@ _ATTRIBUTES = frozenset(
 _NOT_NAMES = frozenset({"noexcept", "decltype", "void", *_NAMED_TYPES, *_INTEGER_WORDS})
 
 Aliases = dict[str, list[str]]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter; `ctype` is None where its type cannot be passed from Python."""
-
-    name: str
-    ctype: CType | None
-    is_pointer: bool
-
-
-@dataclass(frozen=True)
-class Prototype:
-    """One function; `returns` is None for void. `unsupported` lists what stops a call.
-
-    `takes_stream` says that a stream comes after the parameters, which the caller does not pass.
-    """
-
-    name: str
-    returns: CType | None
-    parameters: tuple[Parameter, ...]
-    text: str
-    unsupported: tuple[str, ...] = ()
-    takes_stream: bool = False
 
 
 def prototypes(source: str) -> dict[str, Prototype]:
@@ -274,11 +246,40 @@ def _parameter(items: list[str], aliases: Aliases) -> Parameter:
     if "&" in declared or "..." in declared:
         return Parameter(name, None, is_pointer=False)
     if "*" in declared or "[" in declared:
-        return Parameter(name, ctypes.c_void_p, is_pointer=True)
+        points_to, elements = _target(items[:-1] if items[-1:] == [name] else items, aliases)
+        return Parameter(name, ctypes.c_void_p, True, points_to, elements)
     scalar = _scalar(_resolved(items, aliases))
     if scalar is not None:
         return Parameter("", scalar, is_pointer=False)
     return Parameter(name, _scalar(_resolved(items[:-1], aliases)), is_pointer=False)
+
+
+def _target(items: list[str], aliases: Aliases) -> tuple[str, int]:
+    """What a pointer or array points to, and how many of it an array asks for.
+
+    No type where it is itself a pointer or an array, or an alias of one.
+    """
+    marks = [index for index, token in enumerate(items) if token in ("*", "[", "(")]
+    words = _without_qualifiers(_resolved(items[: marks[0]] if marks else items, aliases))
+    declarator = items[marks[0] :] if marks else []
+    if words[-1:] == ["*"] and not {"*", "[", "("} & {*declarator, *words[:-1]}:
+        words = words[:-1]  # an alias of a pointer
+    elif "(" in declarator or declarator.count("*") + declarator.count("[") != 1:
+        return "", 0
+    elif declarator[0] == "[" and is_word(words[-1]) and _scalar(words) is None:
+        words = words[:-1]  # the parameter's name
+    size = "".join(declarator[1:2])
+    plain = all(is_word(word) or word == "::" for word in words)
+    return _type_name(words) if plain else "", int(size) if size.isdecimal() else 0
+
+
+def _type_name(words: Sequence[str]) -> str:
+    """A type's words in one order: `unsigned long` for `long unsigned int`."""
+    if not _INTEGER_WORDS.issuperset(words):
+        return "".join(words).removeprefix("::")
+    size = [word for word in words if word in ("short", "long", "char")]
+    sign = [word for word in words if word == "unsigned" or (word == "signed" and "char" in words)]
+    return " ".join([*sign, *size]) or "int"
 
 
 def _declared_name(items: Sequence[str]) -> str:

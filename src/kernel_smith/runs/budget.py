@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import ValidationError
-
-from kernel_smith.errors import BadInput
 from kernel_smith.records import Budget
 from kernel_smith.runs.state import RunState
 
@@ -68,21 +63,3 @@ def without_luck(why: str, state: RunState, best: str | None) -> str:
 
 def _reached(budget: Budget) -> str:
     return f"the target of {budget.target:g}x is reached"
-
-
-def limited(budget: Budget, limits: dict[str, Any]) -> Budget:
-    """Return a budget with the limits that somebody names in place of its own."""
-    given = {name: value for name, value in limits.items() if value is not None}
-    if given:
-        # One who names a limit does not want to be stopped by another that nobody mentioned,
-        # unless it is one on what costs money.
-        plateau = None if "evaluations" in given else budget.plateau
-        budget = Budget(plateau=plateau, tokens=budget.tokens, dollars=budget.dollars)
-    try:
-        return Budget.model_validate({**budget.model_dump(), **given})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(
-            f"a limit of {first['input']} {first['loc'][0]}: {first['msg']}",
-            hint="leave out the option where nothing is to be limited",
-        ) from None

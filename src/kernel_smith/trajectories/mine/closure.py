@@ -25,7 +25,7 @@ from kernel_smith.trajectories.mine.names import (
 from kernel_smith.trajectories.mine.refusal import Refused
 from kernel_smith.trajectories.mine.stand_ins import STAND_INS
 
-_MODULES = frozenset(
+ALLOWED_MODULES = frozenset(
     {
         *("abc", "collections", "copy", "dataclasses", "enum", "functools", "itertools", "math"),
         *("numbers", "numpy", "operator", "torch", "types", "typing", "typing_extensions"),
@@ -206,7 +206,7 @@ def is_allowed(imported: Imported) -> bool:
     """May a task import this?"""
     if any(f"{imported.target}.".startswith(f"{module}.") for module in _NOT_OF_TORCH):
         return False
-    return imported.module.partition(".")[0] in _MODULES
+    return imported.module.partition(".")[0] in ALLOWED_MODULES
 
 
 def _may_annotate(shelf: Shelf, file: SourceFile, name: str) -> bool:

@@ -1,0 +1,228 @@
+"""The source of a class and of all that it needs, from the objects of a running program.
+
+Constructors are left out: instances are rebuilt from what they hold (`state.py`), and arguments
+that a constructor once got are known to nobody any more.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+import math
+import textwrap
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from kernel_smith.errors import BadInput
+from kernel_smith.trajectories.mine.cleaning import cleaned
+from kernel_smith.trajectories.mine.closure import ALLOWED_MODULES
+from kernel_smith.trajectories.mine.names import global_names
+from kernel_smith.trajectories.mine.stand_ins import STAND_INS
+
+RESERVED = frozenset({"Model", "ModelNew", "TASK", "get_inputs", "get_init_inputs"})
+_NAMESPACES = (torch, torch.nn.functional, torch.nn, torch.nn.init, math, builtins)
+_LITERALS = (bool, int, float, str, bytes, type(None))
+
+
+def refused(what: str, hint: str = "") -> BadInput:
+    """A module that cannot become a task by itself."""
+    otherwise = "write the module down as a task file (docs/task-format.md), and optimize that"
+    return BadInput(what, hint=hint or otherwise)
+
+
+class Sources:
+    """The definitions that a task needs, in an order in which they can be executed."""
+
+    def __init__(self) -> None:
+        self.imports: set[str] = {"import torch"}
+        self.statements: list[str] = []
+        self.after: list[str] = []  # what can only be said when the reference is defined
+        self.main_text = ""
+        self._named: dict[str, Any] = {}
+
+    def need(self, name: str, value: Any) -> None:
+        """Make sure that `name` means `value` in the task."""
+        if name in self._named:
+            if self._named[name] is not value and self._named[name] != value:
+                raise refused(f"two things are called `{name}` in what the module needs")
+            return
+        if name in RESERVED:
+            raise refused(f"the module needs something called `{name}`, which a task defines")
+        self._named[name] = value
+        if (imported := _import_of(name, value)) is not None:
+            self.imports.add(imported)
+        elif name in STAND_INS:
+            self.statements.append(STAND_INS[name])
+        elif isinstance(value, type | types.FunctionType):
+            self._define(name, value)
+        elif (text := literal(value)) is not None:
+            self.statements.append(f"{name} = {text}")
+        else:
+            raise refused(f"the module needs `{name}`, a {type(value).__qualname__}")
+
+    def class_text(self, kind: type, renamed: str | None = None) -> ast.ClassDef:
+        """A class without its constructor and the methods that only that calls."""
+        node = class_node(kind)
+        node.body = _used_methods(node)
+        known = cleaned(node, lambda name: self._may_annotate(kind, name))
+        assert isinstance(known, ast.ClassDef)
+        known.bases = [ast.parse(self._base(b), mode="eval").body for b in kind.__bases__]
+        known.keywords = []
+        for name in global_names(known):
+            if name == node.name and renamed is not None:
+                self.after.append(f"{name} = {renamed}")
+            elif name not in (node.name, "torch"):
+                self.need(name, found_in(kind, name))
+        known.name = renamed or known.name
+        return ast.fix_missing_locations(known)
+
+    def _base(self, kind: type) -> str:
+        if public := public_name(kind):
+            return public
+        self.need(kind.__name__, kind)
+        return kind.__name__
+
+    def _define(self, name: str, value: Any) -> None:
+        own = value.__name__
+        if isinstance(value, type):
+            self.statements.append(ast.unparse(self.class_text(value)))
+        else:
+            node = function_node(value)
+            known = cleaned(node, lambda n: self._may_annotate(value, n))
+            for needed in global_names(known):
+                if needed not in (own, "torch"):
+                    self.need(needed, found_in(value, needed))
+            self.statements.append(ast.unparse(known))
+        if own != name:
+            self._named.setdefault(own, value)
+            self.statements.append(f"{name} = {own}")
+
+    def _may_annotate(self, owner: Any, name: str) -> bool:
+        if hasattr(builtins, name):
+            return True
+        try:
+            return _import_of(name, found_in(owner, name)) is not None
+        except BadInput:
+            return False
+
+
+def class_node(kind: type) -> ast.ClassDef:
+    """The syntax tree of a class, found by where one of its functions was written.
+
+    That works in notebooks, too, where a class itself does not say where it is from.
+    """
+    for function in _functions(kind):
+        code = function.__code__
+        lines = linecache.getlines(code.co_filename, function.__globals__)
+        try:
+            tree = ast.parse("".join(lines))
+        except SyntaxError:
+            continue
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.ClassDef)
+                and node.name == kind.__name__
+                and node.lineno <= code.co_firstlineno <= (node.end_lineno or 0)
+            ):
+                return node
+    raise refused(f"the source of class `{kind.__qualname__}` is not to be found")
+
+
+def function_node(function: types.FunctionType) -> ast.stmt:
+    """The syntax tree of a function."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        raise refused(f"the source of `{function.__qualname__}` is not to be found") from None
+
+
+def found_in(owner: Any, name: str) -> Any:
+    """What a name means to a class or a function: of the scope around it, or of its module."""
+    for function in _functions(owner) if isinstance(owner, type) else [owner]:
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for free, cell in cells:
+            if free == name:
+                return cell.cell_contents
+        if name in function.__globals__:
+            return function.__globals__[name]
+    raise refused(f"`{name}` is not defined where `{owner.__qualname__}` looks for it")
+
+
+def _functions(kind: type) -> Iterator[types.FunctionType]:
+    for value in vars(kind).values():
+        inner = inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)) or value)
+        if isinstance(inner, types.FunctionType) and inner.__code__.co_filename != "<string>":
+            yield inner
+
+
+def _used_methods(node: ast.ClassDef) -> list[ast.stmt]:
+    """The statements of a class that calling it may need."""
+    methods = {s.name: s for s in node.body if isinstance(s, ast.FunctionDef)}
+    pending, used = ["forward", "__call__", "__getattr__"], set()
+    while pending:
+        name = pending.pop()
+        if name in methods and name not in used:
+            used.add(name)
+            for inner in ast.walk(methods[name]):
+                if isinstance(inner, ast.Attribute):
+                    pending.append(inner.attr)
+    kept = [s for s in node.body if not isinstance(s, ast.FunctionDef) or s.name in used]
+    return kept or [ast.Pass()]
+
+
+def public_name(value: Any) -> str | None:
+    """How torch itself calls a class or function: `torch.nn.Linear`."""
+    name = getattr(value, "__name__", "")
+    for namespace in (torch.nn, torch.nn.functional, torch):
+        if name and getattr(namespace, name, None) is value:
+            return f"{namespace.__name__}.{name}"
+    return None
+
+
+def _import_of(name: str, value: Any) -> str | None:
+    """The statement that imports a value which every task may import."""
+    if isinstance(value, types.ModuleType):
+        if value.__name__.partition(".")[0] not in ALLOWED_MODULES:
+            return None
+        plain = name == value.__name__
+        return f"import {value.__name__}" if plain else f"import {value.__name__} as {name}"
+    own = getattr(value, "__name__", None)
+    if not isinstance(own, str):
+        return None
+    renamed = "" if own == name else f" as {name}"
+    for namespace in _NAMESPACES:
+        if getattr(namespace, own, None) is value:
+            return f"from {namespace.__name__} import {own}{renamed}"
+    module = getattr(value, "__module__", None) or ""
+    if module.partition(".")[0] in ALLOWED_MODULES and "." not in value.__qualname__:
+        return f"from {module} import {own}{renamed}"
+    return None
+
+
+def literal(value: Any) -> str | None:
+    """A value as Python writes it; None where that would not give the same value again."""
+    if isinstance(value, torch.dtype | torch.memory_format):
+        return str(value)
+    if isinstance(value, torch.device):
+        return f"torch.device({str(value)!r})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    if type(value) in _LITERALS:
+        return repr(value)
+    if type(value) in (tuple, list, torch.Size):
+        parts = [literal(item) for item in value]
+        if None in parts:
+            return None
+        inner = ", ".join(map(str, parts))
+        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(parts) == 1)})"
+    if type(value) is dict:
+        pairs = [(literal(key), literal(item)) for key, item in value.items()]
+        if any(None in pair for pair in pairs):
+            return None
+        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+    return None

@@ -1,0 +1,111 @@
+"""Times of every module while a program runs.
+
+Modules of the same class, settings and sizes that are called with arguments of the same kind are
+one group: one kernel would serve all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.modules import module as hooks
+
+from kernel_smith.shipping.runtime.signatures import Unfamiliar, describe, tensors_in
+from kernel_smith.shipping.runtime.state import fingerprint
+
+_MOST_KEPT_BYTES = 256 << 20
+
+
+@dataclass
+class Group:
+    """Calls that one kernel would serve. `arguments` are those of the first call, if kept."""
+
+    module: torch.nn.Module
+    arguments: tuple[Any, ...] | None
+    shapes: str
+    calls: int = 0
+    seconds: float = 0.0
+    result_bytes: int = 0
+
+
+class Watcher:
+    """Notes every call of a module. Calls with arguments by name are timed with their parents."""
+
+    def __init__(self) -> None:
+        self.groups: dict[Any, Group] = {}
+        self._open: list[tuple[Group | None, float]] = []
+        self._fingerprints: dict[int, tuple[torch.nn.Module, str]] = {}
+        self._kept = 0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch what runs inside."""
+        handles = [
+            hooks.register_module_forward_pre_hook(self._begin),
+            hooks.register_module_forward_hook(self._end, always_call=True),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _begin(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        group = None if torch.compiler.is_compiling() else self._group(module, arguments)
+        _wait(arguments)
+        self._open.append((group, time.perf_counter()))
+
+    def _end(self, module: torch.nn.Module, arguments: tuple[Any, ...], result: Any) -> None:
+        _wait(arguments)
+        ended = time.perf_counter()
+        group, begun = self._open.pop()
+        if group is not None:
+            group.calls += 1
+            group.seconds += ended - begun
+            group.result_bytes = sum(tensor.nbytes for tensor in tensors_in(result))
+
+    def _group(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> Group | None:
+        if not arguments or not any(True for _ in tensors_in(arguments)):
+            return None
+        try:
+            described = tuple(describe(one) for one in arguments)
+        except (Unfamiliar, RuntimeError):
+            return None
+        key = (self._fingerprint(module), described, module.training)
+        if key not in self.groups:
+            shapes = " ".join("x".join(map(str, t.shape)) for t in tensors_in(arguments))
+            self.groups[key] = Group(module, self._copied(arguments), shapes)
+        return self.groups[key]
+
+    def _fingerprint(self, module: torch.nn.Module) -> str:
+        # The module is held, so that its number is not given to another one.
+        known = self._fingerprints.get(id(module))
+        if known is None:
+            known = self._fingerprints[id(module)] = (module, fingerprint(module))
+        return known[1]
+
+    def _copied(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The arguments as they are now, unless that takes too much memory."""
+        self._kept += sum(tensor.nbytes for tensor in tensors_in(arguments))
+        if self._kept > _MOST_KEPT_BYTES:
+            return None
+        return tuple(_copy(one) for one in arguments)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone(memory_format=torch.preserve_format)
+    if isinstance(value, tuple | list):
+        return type(value)(_copy(item) for item in value)
+    return value
+
+
+def _wait(arguments: tuple[Any, ...]) -> None:
+    """A GPU works while Python goes on; a module's time is that until its work is done."""
+    if any(tensor.is_cuda for tensor in tensors_in(arguments)):
+        torch.cuda.synchronize()

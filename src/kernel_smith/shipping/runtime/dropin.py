@@ -1,0 +1,288 @@
+"""A module of the user's own class whose verified calls are answered by a kernel.
+
+Nothing of the module changes but its class: parameters, buffers, hooks and the names in
+`state_dict` stay what they are. Every other call goes to the class's own `forward`.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import threading
+import types
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .signatures import Unfamiliar, by_position, describe, tensors_in, without_idle_strides
+from .state import Watched, difference, fingerprint
+from .traced import call_traced, needs_grad
+
+if TYPE_CHECKING:
+    from .replacement import Replacement
+
+_MOST_KEYS = 1024
+_ATTACHED = "_kernel_smith"
+_OTHER = "other arguments"
+
+_transforms = torch._C._functorch.peek_interpreter_stack
+_modes = torch._C._len_torch_dispatch_stack
+_is_tracing = torch._C._is_tracing
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many calls a kernel has answered, and why the reference has answered the others."""
+
+    kernel: int
+    reference: dict[str, int]
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{count} {reason}" for reason, count in self.reference.items())
+        return f"{self.kernel} by the kernel; by the reference: {others or 'none'}"
+
+
+class _Tally:
+    """The calls of one thread, which outlive it."""
+
+    def __init__(self) -> None:
+        self.answered = 0
+        self.refused: Counter[str] = Counter()
+
+
+class _Thread:
+    """What one thread has of a kernel: a program may keep scratch memory between its calls."""
+
+    def __init__(self) -> None:
+        self.kernel: torch.nn.Module | None = None
+        self.watched = Watched((), ())
+        self.refusal: str | None = None
+        self.generation = -1
+        self.tally = _Tally()
+
+
+class Attachment:
+    """The kernel of one module."""
+
+    def __init__(self, replacement: Replacement, module: torch.nn.Module) -> None:
+        self.replacement = replacement
+        self.signatures = replacement.signatures
+        self.fingerprint = fingerprint(module)
+        self._module = weakref.ref(module)
+        self._first = Watched.of(module)
+        self.forward_signature = inspect.signature(type(module).forward.__get__(module))
+        self.generation = 0
+        self._device_type = replacement.spec.device
+        self._depends_on_mode = replacement.depends_on_mode
+        self._has_complex = any(
+            tensor.is_complex() for one in self.signatures for tensor in tensors_in(one.arguments)
+        )
+        self._keys: dict[Any, bool] = {}  # what was asked before
+        self._local = threading.local()
+        self._tallies: list[_Tally] = []
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Look at the module's state again before the next call."""
+        self.generation += 1
+
+    @property
+    def counts(self) -> Counts:
+        """The calls so far, of all threads."""
+        with self._lock:
+            refused = sum((tally.refused for tally in self._tallies), Counter[str]())
+            return Counts(sum(tally.answered for tally in self._tallies), dict(refused))
+
+    def choose(
+        self, module: torch.nn.Module, arguments: tuple[Any, ...]
+    ) -> Callable[..., Any] | None:
+        """The kernel's `forward` for a call; None where the reference is to answer."""
+        try:
+            mine: _Thread = self._local.thread
+        except AttributeError:
+            mine = self._enter()
+        refusal = self._refusal(mine, module, arguments)
+        if refusal is not None:
+            mine.tally.refused[refusal] += 1
+            return None
+        mine.tally.answered += 1
+        assert mine.kernel is not None
+        return mine.kernel.forward
+
+    def _enter(self) -> _Thread:
+        mine = self._local.thread = _Thread()
+        with self._lock:
+            self._tallies.append(mine.tally)
+        return mine
+
+    def _refusal(
+        self, mine: _Thread, module: torch.nn.Module, arguments: tuple[Any, ...]
+    ) -> str | None:
+        if _is_tracing():  # where even sizes are tensors
+            return "traced by torch.jit"
+        try:
+            key = tuple([describe(one) for one in arguments])
+        except (Unfamiliar, RuntimeError):  # RuntimeError: tensors without strides
+            return _OTHER
+        known = self._keys.get(key)
+        if not (self._is_verified(key) if known is None else known):
+            return _OTHER
+        if _transforms() is not None:
+            return "transformed by torch.func"
+        if _modes():
+            return "watched by a dispatch mode"
+        if torch.is_autocast_enabled(self._device_type):
+            return "autocast"
+        if mine.generation != self.generation or not mine.watched.unchanged():
+            self._prepare(mine, module)
+        if mine.refusal is not None:
+            return mine.refusal
+        if self._depends_on_mode and not self.in_verified_mode(mine.watched.parts):
+            return "training" if module.training else "inference"
+        if torch.is_grad_enabled() and needs_grad(module, arguments):
+            return "gradients"
+        if self._has_complex and any(one.is_conj() for one in tensors_in(arguments)):
+            return _OTHER
+        return None
+
+    def _is_verified(self, key: tuple[Any, ...]) -> bool:
+        """Answer for arguments that were not seen before, and remember the answer."""
+        idle = without_idle_strides(key)
+        known = any(idle == without_idle_strides(one.key) for one in self.signatures)
+        if len(self._keys) >= _MOST_KEYS:
+            self._keys = {}
+        self._keys[key] = known
+        return known
+
+    def _prepare(self, mine: _Thread, module: torch.nn.Module) -> None:
+        mine.generation = self.generation
+        mine.watched = Watched.of(module)
+        mine.refusal = self.state_refusal(module)
+        if mine.refusal is None:
+            if mine.kernel is None:
+                mine.kernel = self.replacement.new_kernel()
+            self.replacement.bind(mine.kernel, module)
+
+    def state_refusal(self, module: torch.nn.Module) -> str | None:
+        """Why no call is answered while the module is as it is; None if calls are."""
+        if not self._first.same_values():
+            return "other state: the values of a buffer differ"
+        found = difference(module, self.replacement.verified, self.replacement.device)
+        if found is not None:
+            return f"other state: {found}"
+        return None if fingerprint(module) == self.fingerprint else "changed settings"
+
+    def in_verified_mode(self, parts: Iterable[torch.nn.Module]) -> bool:
+        """Whether all parts train, or infer, as they did when calls were verified."""
+        verified = self.replacement.verified.training
+        return all(part.training is verified for part in parts)
+
+    def fits_now(self) -> bool:
+        """Whether verified calls may be answered, asked while torch traces."""
+        module = self._module()
+        if module is None or self.state_refusal(module) is not None:
+            return False
+        return not self._depends_on_mode or self.in_verified_mode(module.modules())
+
+    # What `torch.compiler.assume_constant_result` does, which would import half of the compiler:
+    # asked once per tracing, and not followed. What it depends on is guarded by torch.
+    fits_now._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+class DropIn(torch.nn.Module):
+    """Mixed into the class of a module whose calls a kernel may answer."""
+
+    replaced_class: type[torch.nn.Module]
+    _kernel_smith: Attachment
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        attachment = self._kernel_smith
+        if named:
+            try:
+                arguments, named = by_position(attachment.forward_signature, arguments, named), {}
+            except TypeError:  # a wrong call, of which the reference complains in its own words
+                return super().forward(*arguments, **named)
+        if torch.compiler.is_compiling():
+            return call_traced(self, super().forward, arguments)
+        forward = attachment.choose(self, arguments)
+        return super().forward(*arguments) if forward is None else forward(*arguments)
+
+    @property
+    def counts(self) -> Counts:
+        """Which calls were answered by whom."""
+        return self._kernel_smith.counts
+
+    def extra_repr(self) -> str:
+        own = super().extra_repr()
+        return f"{own}, " * bool(own) + f"calls: {self.counts}"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name != "training":  # which every call looks at
+            self._kernel_smith.forget()
+
+    def _apply(self, *arguments: Any, **named: Any) -> Any:
+        applied = super()._apply(*arguments, **named)  # type: ignore[no-untyped-call]
+        self._kernel_smith.forget()
+        return applied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # The class exists in this process alone; the module and the kernel are put together anew.
+        replacement = self._kernel_smith.replacement
+        plain = detached(self)
+        if isinstance(plain, replacement.reference.Model):  # as does the class of our own reference
+            return _revived, (replacement, vars(plain))
+        return attached, (plain, replacement)
+
+
+def attached(module: torch.nn.Module, replacement: Replacement) -> torch.nn.Module:
+    """Let the kernel answer calls of this very module from now on."""
+    kind = type(module)
+    attachment = Attachment(replacement, module)
+    vars(module)[_ATTACHED] = attachment
+    names = {
+        "replaced_class": kind,
+        "forward": _forward_like(kind),
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+    }
+    module.__class__ = type(kind.__name__, (DropIn, kind), names)
+    return module
+
+
+def _forward_like(kind: type[torch.nn.Module]) -> Callable[..., Any]:
+    """`DropIn.forward`, which says that it takes what the class's own does: programs ask."""
+    own = DropIn.forward
+    copied = types.FunctionType(own.__code__, own.__globals__, "forward", None, own.__closure__)
+    copied.__signature__ = inspect.signature(kind.forward)  # type: ignore[attr-defined]
+    copied.__doc__ = kind.forward.__doc__
+    return copied
+
+
+def _revived(replacement: Replacement, state: dict[str, Any]) -> torch.nn.Module:
+    plain = replacement.reference.Model.__new__(replacement.reference.Model)
+    vars(plain).update(state)
+    return attached(plain, replacement)
+
+
+def detach(module: torch.nn.Module) -> None:
+    """Make a module what it was before `attached`."""
+    assert isinstance(module, DropIn)
+    object.__setattr__(module, "__class__", module.replaced_class)
+    del vars(module)[_ATTACHED]
+
+
+def detached(module: DropIn) -> torch.nn.Module:
+    """A module of the class that was replaced, which shares all that this one holds."""
+    plain = module.replaced_class.__new__(module.replaced_class)
+    vars(plain).update({k: v for k, v in vars(module).items() if k != _ATTACHED})
+    return plain
+
+
+def twin(module: torch.nn.Module) -> torch.nn.Module:
+    """Another module of the same class that shares parameters, buffers and hooks."""
+    return detached(module) if isinstance(module, DropIn) else copy.copy(module)

@@ -1,0 +1,92 @@
+"""`kernel-smith profile`: a program is run, and its modules are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_smith.tasks import read_task
+
+Cli = Callable[..., Any]
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import sys
+
+import torch
+from torch import nn
+
+
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x, scale=1.0):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True)) * self.weight * scale
+
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(100, 100))
+
+    def forward(self, x):
+        return x @ self.table
+
+
+if __name__ == "__main__":
+    print("this is the program", *sys.argv[1:])
+    model = nn.Sequential(Norm(100), Table(), Norm(100))
+    with torch.no_grad():
+        for _ in range(5):
+            model(torch.randn(64, 100))
+        model[0](torch.randn(3, 100))
+        model[0](x=torch.randn(3, 100))
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_modules_are_named_with_what_they_take(cli: Cli, script: Path, tmp_path: Path) -> None:
+    done = cli("profile", script, "--to", "tasks", "--json", "--", "--fast")
+    assert "this is the program --fast" in done.err
+    found = {(one["class_name"], one["shapes"]): one for one in done.json["findings"]}
+    assert set(found) == {
+        *(("Norm", "64x100"), ("Norm", "3x100"), ("Table", "64x100"), ("Sequential", "64x100")),
+    }
+    norm = found["Norm", "64x100"]
+    assert norm["calls"] == 10  # two modules that one kernel would serve
+    assert norm["least_seconds"] > 0
+    assert norm["possible"] <= norm["share"] <= 1
+    assert read_task(Path(norm["file"])).name == norm["name"]
+    table = found["Table", "64x100"]
+    assert table["file"] is None
+    assert "10000 elements" in table["why_no_task"]
+    assert len(list((tmp_path / "tasks").iterdir())) == 2
+
+
+def test_people_get_a_table(cli: Cli, script: Path) -> None:
+    done = cli("profile", script, "--most", 1)
+    assert done.code == 0
+    assert "per call" in done.out
+    assert "next: kernel-smith profile" in done.out
+
+
+def test_programs_that_fail_are_refused(cli: Cli, tmp_path: Path) -> None:
+    cli("profile", "absent.py").complains(2, "absent.py: no such file")
+    failing = tmp_path / "failing.py"
+    failing.write_text("raise ValueError('no')")
+    cli("profile", failing).complains(2, "ValueError('no')", "has to run by itself")
+    failing.write_text("raise SystemExit(3)")
+    cli("profile", failing).complains(2, "exits with 3")
+    failing.write_text("print('no modules')")
+    assert cli("profile", failing).code == 1

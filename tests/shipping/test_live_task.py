@@ -1,0 +1,201 @@
+"""Live modules become tasks: their source, their state, and inputs like the examples."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from shipping_samples import WIDTH, RMSNorm
+from torch import nn
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Task
+from kernel_smith.shipping.live import live_task, read_calls
+from kernel_smith.shipping.runtime.replacement import Replacement
+from kernel_smith.shipping.runtime.spec import execute
+
+SCALE = 0.5
+
+
+def rotated(x: torch.Tensor) -> torch.Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((-second, first), dim=-1)
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([RMSNorm(), RMSNorm()])
+        self.tower = nn.Sequential(nn.Linear(WIDTH, 32, bias=False), nn.GELU("tanh"))
+        self.down = nn.Linear(32, WIDTH)
+        self.tied = self.down
+        self.activation = F.silu
+        self.register_buffer("table", torch.arange(float(WIDTH)))
+        self.register_buffer("mask", torch.ones(4, dtype=torch.bool), persistent=False)
+        self.config = type("Config", (), {})()
+        self.config.factor = 3
+        self.config.unused = object()
+
+    def helper(self, x: torch.Tensor) -> torch.Tensor:
+        return self.tied(self.tower(x)) * SCALE
+
+    def forward(self, x: torch.Tensor, shift: float = 0.0) -> torch.Tensor:
+        for norm in self.norms:
+            x = norm(x)
+        x = rotated(self.helper(x)) + self.table * self.config.factor
+        return self.activation(x) + shift + self.mask.sum()
+
+    def never_called(self) -> Any:
+        return functools.partial(undefined_name)  # type: ignore[name-defined]  # noqa: F821
+
+
+def task_of(module: nn.Module, examples: Any) -> Task:
+    return live_task(module, read_calls(module, examples))
+
+
+def same(module: nn.Module, task: Task, *arguments: Any) -> None:
+    rebuilt = execute(task.source, "rebuilt").Model()
+    rebuilt.load_state_dict(module.state_dict())
+    torch.testing.assert_close(rebuilt(*arguments), module(*arguments))
+
+
+def test_a_module_brings_along_what_it_needs() -> None:
+    module = Block()
+    task = task_of(module, torch.randn(2, WIDTH))
+    same(module, task, torch.randn(5, WIDTH), 1.5)
+    assert task.name == "block"
+    for text in ("def rotated", "SCALE = 0.5", "class RMSNorm", "factor=3", "GELU(approximate"):
+        assert text in task.source
+    assert "never_called" not in task.source
+    assert "self.tied = self.down" in task.source
+
+
+def test_parameters_are_drawn_as_large_as_they_are() -> None:
+    module = nn.Module.__new__(RMSNorm)
+    nn.Module.__init__(module)
+    module.epsilon = 1e-6
+    module.weight = nn.Parameter(torch.randn(WIDTH, dtype=torch.float64) * 8 + 100)
+    weight = execute(task_of(module, torch.randn(2, WIDTH)).source, "drawn").Model().weight
+    assert weight.dtype is torch.float64
+    assert 90 < weight.mean() < 110
+    assert 4 < weight.std() < 16
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (nn.LayerNorm(16), (4, 16)),
+        (nn.BatchNorm2d(3).eval(), (2, 3, 4, 4)),
+        (nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU()), (1, 3, 8, 8)),
+        (nn.GroupNorm(2, 4, affine=False).half(), (2, 4, 4)),
+    ],
+)
+def test_torchs_own_modules_are_tasks_too(module: nn.Module, shape: tuple[int, ...]) -> None:
+    dtype = torch.float16 if isinstance(module, nn.GroupNorm) else torch.float32
+    x = torch.randn(shape).to(dtype)
+    task = task_of(module, x)
+    same(module, task, x)
+    assert execute(task.source, "rebuilt").Model().training == module.training
+
+
+def test_a_class_may_be_defined_anywhere() -> None:
+    factor = 4
+
+    class Local(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * factor
+
+    same(Local(), task_of(Local(), torch.randn(3)), torch.randn(3))
+
+
+def test_sizes_that_differ_become_workloads() -> None:
+    class Sum(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, n: int) -> torch.Tensor:
+            return (x @ y) * n
+
+    calls = [(torch.randn(4, 8), torch.randn(8, 2), 3), (torch.randn(6, 9), torch.randn(9, 2), 5)]
+    task = task_of(Sum(), calls)
+    assert [workload.params for workload in task.workloads] == [
+        {"size_0": 4, "size_1": 8, "size_2": 3},
+        {"size_0": 6, "size_1": 9, "size_2": 5},
+    ]
+    inputs = execute(task.source, "inputs").get_inputs(size_0=7, size_1=3, size_2=2)
+    assert [tuple(inputs[0].shape), tuple(inputs[1].shape), inputs[2]] == [(7, 3), (3, 2), 2]
+
+
+def test_inputs_are_like_the_examples() -> None:
+    class Pick(nn.Module):
+        def forward(self, table: Any, index: Any, keep: Any, pair: Any) -> Any:
+            return table[index] * keep[:, None] + pair[0] * pair[1]
+
+    table = torch.randn(4, 3, dtype=torch.float64).t()
+    example = (table, torch.tensor([0, 2]), torch.tensor([True, False]), (torch.rand(4), 2.0))
+    made = execute(task_of(Pick(), example).source, "inputs").get_inputs()
+    assert (made[0].stride(), made[0].dtype) == (table.stride(), torch.float64)
+    assert made[1].dtype is torch.int64
+    assert set(made[1].tolist()) <= {0, 1, 2}
+    assert made[2].dtype is torch.bool
+    assert 0 <= made[3][0].min() <= made[3][0].max() <= 1
+    assert made[3][1] == 2.0
+
+
+class Odd(nn.Module):
+    def __init__(self, held: Any = None) -> None:
+        super().__init__()
+        self.held = held
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + (self.held() if callable(self.held) else self.held.__length_hint__())
+
+
+class Noisy(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.rand_like(x) + next(COUNTER)
+
+
+COUNTER = iter(range(1000))
+ONE = torch.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("module", "examples", "problem"),
+    [
+        (RMSNorm(), None, "a live module needs example_inputs"),
+        (RMSNorm(), [], "empty list"),
+        (RMSNorm(), torch.randn(3, 5), "the module fails on example_inputs"),
+        (RMSNorm(), (ONE, ONE), r"do not fit forward.*too many"),
+        (RMSNorm(), {"z": ONE}, "do not fit forward"),
+        (RMSNorm(), torch.ones(WIDTH).expand(3, WIDTH), "gaps between its elements, or with rep"),
+        (RMSNorm(), torch.full((3, WIDTH), float("inf")), "not finite"),
+        (RMSNorm(), [torch.randn(2, WIDTH), torch.randn(WIDTH)], "differs between the example"),
+        (Odd(held=iter(())), ONE, "forward reads `held`, a tuple_iterator"),
+        (Odd(held=lambda: 1), ONE, "forward reads `held`, a function"),
+        (Noisy(), ONE, "the module needs `COUNTER`"),
+        (nn.Sequential(nn.ReLU(), nn.ReLU().eval()), ONE, "some parts of the module train"),
+        (nn.Dropout(), torch.randn(64), "gives other results"),
+    ],
+)
+def test_what_cannot_become_a_task_is_refused(
+    module: nn.Module, examples: Any, problem: str
+) -> None:
+    with pytest.raises(BadInput, match=problem) as caught:
+        task_of(module, examples)
+    assert caught.value.hint
+
+
+def test_a_large_table_is_refused() -> None:
+    module = nn.Module.__new__(RMSNorm)
+    nn.Module.__init__(module)
+    module.register_buffer("weight", torch.randn(100, 100))
+    module.epsilon = 1e-6
+    with pytest.raises(BadInput, match=r"buffer self.weight has 10000 elements"):
+        task_of(module, torch.randn(2, 100))
+
+
+def test_a_module_that_is_replaced_already_is_refused(norm_kernel: Replacement) -> None:
+    with pytest.raises(BadInput, match="already") as caught:
+        task_of(nn.Sequential(norm_kernel.module()), torch.randn(8, WIDTH))
+    assert "unpatch" in caught.value.hint

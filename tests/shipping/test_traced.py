@@ -1,0 +1,86 @@
+"""What torch traces has the kernel in it, as one operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from shipping_samples import WIDTH, RMSNorm
+from torch import nn
+
+from kernel_smith.shipping.runtime.replacement import Replacement
+
+pytestmark = pytest.mark.slow  # importing torch's compiler takes seconds
+
+
+class Recorder:
+    """A backend of torch.compile that keeps the graphs and runs them as they are."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        self.text += graph.code
+        return graph.forward
+
+
+@pytest.fixture
+def model(norm_kernel: Replacement) -> nn.Module:
+    torch.compiler.reset()
+    return nn.Sequential(norm_kernel.module(RMSNorm()), nn.Linear(WIDTH, WIDTH))
+
+
+def test_compile_sees_one_operator(model: nn.Module, norm_kernel: Replacement) -> None:
+    seen = Recorder()
+    compiled = torch.compile(model, fullgraph=True, backend=seen)
+    x = torch.randn(8, WIDTH)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x))
+        assert norm_kernel.spec.identifier in seen.text
+        assert "rsqrt" not in seen.text
+
+
+def test_compile_of_other_calls_sees_the_reference(model: nn.Module) -> None:
+    seen = Recorder()
+    compiled = torch.compile(model, fullgraph=True, backend=seen)
+    x = torch.randn(5, WIDTH)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x))
+    x = torch.randn(8, WIDTH, requires_grad=True)
+    compiled(x).sum().backward()
+    assert x.grad is not None
+    assert "torch.ops.kernel_smith" not in seen.text
+
+
+def test_a_change_of_settings_is_traced_anew(model: nn.Module) -> None:
+    seen = Recorder()
+    compiled = torch.compile(model, fullgraph=True, backend=seen)
+    x = torch.randn(8, WIDTH)
+    with torch.no_grad():
+        compiled(x)
+        model[0].epsilon = 100.0
+        torch.testing.assert_close(compiled(x), model(x))
+    assert "rsqrt" in seen.text
+
+
+def test_functionalized_graphs_hold_the_operator(model: nn.Module) -> None:
+    compiled = torch.compile(model[0], fullgraph=True, backend="aot_eager")
+    x = torch.randn(16, WIDTH)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model[0](x))
+
+
+def test_export_holds_the_operator(model: nn.Module, norm_kernel: Replacement) -> None:
+    x = torch.randn(8, WIDTH)
+    with torch.no_grad():
+        exported = torch.export.export(model.eval(), (x,))
+        assert norm_kernel.spec.identifier in exported.graph_module.code
+        torch.testing.assert_close(exported.module()(x), model(x))
+
+
+def test_the_operator_passes_torchs_own_checks(norm_kernel: Replacement) -> None:
+    norm_kernel.module()
+    operator = getattr(torch.ops.kernel_smith, norm_kernel.spec.identifier).default
+    arguments = ([torch.randn(8, WIDTH)], [torch.ones(WIDTH)], 0)
+    torch.library.opcheck(operator, arguments)
