@@ -222,8 +222,8 @@ class Replacement:
             except Exception:  # it takes other arguments
                 return False
             found = kernel.forward(*with_tensors(arguments, iter(inputs)))
-        pairs = zip(tensors_in(found), tensors_in(expected), strict=False)
-        return all(self._close(one, other) for one, other in pairs)
+        ours, theirs = list(tensors_in(found)), list(tensors_in(expected))
+        return len(ours) == len(theirs) and all(map(self._close, ours, theirs))
 
     def _close(self, found: torch.Tensor, expected: torch.Tensor) -> bool:
         if (found.shape, found.dtype) != (expected.shape, expected.dtype):
