@@ -67,7 +67,7 @@ def part(workload: str, size: int, **changes: object) -> Specialisation:
         "workload": workload,
         "key": {"x.shape": f"({size},)", "x.dtype": "torch.float32"},
         "spare_key": {"self.scale": "1.0", "self.groups": workload},
-        "inputs": (Input("x", "x", (1,)),),
+        "inputs": (Input("x", "x", (1,), "torch.float32"),),
         "kernels": {"add": ADD.replace("SIZE", str(size))},
         "body": f"buf0 = torch.empty(({size},), dtype=torch.float32)\n"
         "kernels.add(x, buf0)\nreturn buf0",
@@ -115,7 +115,9 @@ def test_equal_kernels_and_functions_are_written_once() -> None:
 
 
 def test_another_layout_is_restored_before_the_kernels_run() -> None:
-    source, _ = made(part("a", 4, inputs=(Input("x", "x", (2,), contiguous=False),)))
+    source, _ = made(
+        part("a", 4, inputs=(Input("x", "x", (2,), "torch.float32", contiguous=False),))
+    )
     assert "def relaid(x, strides):" in source
     assert "run_a(relaid(x, (2,)))" in source
 

@@ -9,7 +9,7 @@ import torch
 
 from kernel_smith.inline import Library, cpp
 from kernel_smith.proposers.seed.cpp_text import cpp_source
-from kernel_smith.proposers.seed.own_kernels import CppKernels
+from kernel_smith.proposers.seed.own_cpp import CppKernels
 
 # rows, inner, columns: edges of tiles, few rows, more than is packed at once, crowded rows
 SIZES = [(1, 7, 5), (3, 300, 33), (13, 17, 65), (64, 64, 64), (37, 600, 31), (25, 512, 40)]
@@ -21,7 +21,7 @@ assert_size_stride(a, {a_size}, {a_stride})
 assert_size_stride(b, {b_size}, {b_stride})
 assert_size_stride(bias, ({columns},), (1,))
 buf0 = empty_strided_cpu({c_size}, {c_stride}, {dtype})
-{call}
+extern_kernels.{call}
 """
 
 
@@ -46,12 +46,10 @@ def written(a: torch.Tensor, b: torch.Tensor, call: str, dtype: str) -> tuple[st
         call=call,
     )
     body = ast.parse(text).body
-    own = CppKernels(body)
-    statement = body[-1]
-    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-    launch = own.replace(call.partition("(")[0], statement.value, lambda argument: argument)
+    own = CppKernels(body, {})
+    launch = own.replace(body[-1], lambda argument: argument)
     ((name, text),) = own.texts.items()
-    assert launch is not None and ast.unparse(launch).startswith(f"kernels.{name}(")
+    assert launch is not None and ast.unparse(launch[0]).startswith(f"kernels.{name}(")
     return name, text
 
 
@@ -121,11 +119,6 @@ def test_what_has_no_kernel_of_ours_stays_with_the_library(call: str) -> None:
         call=call,
     )
     body = ast.parse(text).body
-    statement = body[-1]
-    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-    method = call.partition("(")[0]
-    assert CppKernels(body).replace(method, statement.value, lambda argument: argument) is None
+    assert CppKernels(body, {}).replace(body[-1], lambda argument: argument) is None
     half = ast.parse(text.replace("float32", "bfloat16").replace(call, "mm(a, b, out=buf0)")).body
-    product = half[-1]
-    assert isinstance(product, ast.Expr) and isinstance(product.value, ast.Call)
-    assert CppKernels(half).replace("mm", product.value, lambda argument: argument) is None
+    assert CppKernels(half, {}).replace(half[-1], lambda argument: argument) is None

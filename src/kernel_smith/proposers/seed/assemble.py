@@ -16,7 +16,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class Input:
-    """One input of the graph: its name in the function, where `forward` finds it, its layout.
+    """One input of the graph: its name in the function, where `forward` finds it, type and layout.
 
     `strides` is None where the layout does not matter: parameters have the reference's.
     """
@@ -24,6 +24,7 @@ class Input:
     name: str
     expression: str
     strides: tuple[int, ...] | None
+    dtype: str
     contiguous: bool = True
 
 

@@ -359,13 +359,11 @@ inline int32_t whole_word(bool truth) {
 )
 
 
-_TEMPLATES = ("Product",)
+_TEMPLATES = {"product": r"\b(?:Product|Convolution)<", "convolution": r"\bConvolution<"}
 
 
 def helpers_for(body: str) -> str:
     """The headers, and the helpers that some kernels use."""
     used = [helper.text for helper in _HELPERS if re.search(helper.pattern, body)]
-    used += [
-        template(f"{name.lower()}.hpp") for name in _TEMPLATES if re.search(rf"\b{name}<", body)
-    ]
+    used += [template(f"{name}.hpp") for name, use in _TEMPLATES.items() if re.search(use, body)]
     return "\n".join([_HEADER, *used])

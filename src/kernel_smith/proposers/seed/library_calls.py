@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _ALLOCATIONS = ("empty_strided_cpu", "empty_strided_cuda")
 
@@ -56,12 +57,49 @@ class Product:
         return [o.passed for o in (self.bias, self.a, self.b, self.c) if o is not None]
 
 
-class Layouts:
-    """What a generated function says of its tensors."""
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of images with a depth, a height and a width; those of others are 1."""
 
-    def __init__(self, body: Sequence[ast.stmt]) -> None:
+    dtype: str
+    result: Operand  # as it is to be allocated
+    x: Operand
+    weight: Operand
+    y: Operand
+    bias: Operand | None
+    step: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    groups: int
+
+    @property
+    def channels(self) -> tuple[int, int]:
+        """How many a group has, of x and of the result."""
+        return self.x.size[1] // self.groups, self.y.size[1] // self.groups
+
+    @property
+    def boxes(self) -> dict[str, tuple[int, ...]]:
+        """Depths, heights and widths by their names, in the order in which kernels take them."""
+        shapes = (self.x.size[2:], self.y.size[2:], self.weight.size[2:])
+        names = ("SIZE", "RESULT", "TAPS", "STEP", "PADDING", "DILATION")
+        values = (*shapes, self.step, self.padding, self.dilation)
+        return dict(zip(names, values, strict=True))
+
+    @property
+    def has_flat_result(self) -> bool:
+        """Whether pixels of the result are a fixed distance apart, from the first to the last."""
+        _, _, _, height, width = self.y.size
+        depth_step, row_step, step = self.y.stride[2:]
+        return row_step == width * step and depth_step == height * row_step
+
+
+class Layouts:
+    """What a generated function says of its tensors; `types` are those of its arguments."""
+
+    def __init__(self, body: Sequence[ast.stmt], types: Mapping[str, str]) -> None:
         self._layouts: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self._types: dict[str, str] = {}
+        self._types: dict[str, str] = dict(types)
         for statement in body:
             for node in ast.walk(statement):
                 self._learn(node)
@@ -82,6 +120,32 @@ class Layouts:
         *bias, a, b, c = known
         return Product(dtype, bias[0] if bias else None, a, b, c)
 
+    def convolution(self, result: str, call: ast.Call) -> Convolution | None:
+        """A call of the library as a convolution; None where something about it is not known."""
+        keywords = {str(keyword.arg): keyword.value for keyword in call.keywords}
+        tensors = [*call.args, keywords.pop("bias", ast.Constant(None))][:3]
+        bias = None if ast.unparse(tensors[2]) == "None" else self._operand(tensors[2])
+        found = [self._operand(node) for node in (*tensors[:2], ast.Name(result, ast.Load()))]
+        known = [operand for operand in found if operand is not None]
+        dtype = self._types.get(result)
+        if dtype is None or len(known) < 3 or (bias is None) != (ast.unparse(tensors[2]) == "None"):
+            return None
+        said: dict[str, Any] = {name: ast.literal_eval(node) for name, node in keywords.items()}
+        x, weight, y = map(_with_depth, known)
+        return Convolution(
+            dtype=dtype,
+            result=known[2],
+            x=x,
+            weight=weight,
+            y=y,
+            bias=bias,
+            step=_three(said["stride"], 1),
+            padding=_three(said["padding"], 0),
+            dilation=_three(said["dilation"], 1),
+            transposed=said["transposed"],
+            groups=said["groups"],
+        )
+
     def _learn(self, node: ast.AST) -> None:
         match node:
             case ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(name), *parts]):
@@ -97,11 +161,23 @@ class Layouts:
                 value=ast.Call(func=ast.Name("reinterpret_tensor"), args=[ast.Name(of), *parts]),
             ):
                 self._note(name, parts)
-                if of in self._types:
-                    self._types[name] = self._types[of]
+                self._inherit(name, of)
+            case ast.Assign(
+                targets=[ast.Name(name)],
+                value=ast.Call(func=ast.Attribute(attr="convolution"), args=[ast.Name(of), *_]),
+            ):
+                self._inherit(name, of)
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Name(of)):
+                self._inherit(name, of)
+                if of in self._layouts:
+                    self._layouts[name] = self._layouts[of]
 
     def _note(self, name: str, parts: Sequence[ast.expr]) -> None:
         self._layouts[name] = (ast.literal_eval(parts[0]), ast.literal_eval(parts[1]))
+
+    def _inherit(self, name: str, of: str) -> None:
+        if of in self._types:
+            self._types[name] = self._types[of]
 
     def _operand(self, node: ast.expr) -> Operand | None:
         """A kernel takes the place where elements begin; it knows itself where they lie."""
@@ -114,3 +190,16 @@ class Layouts:
             ):
                 return Operand(node.args[0], ast.literal_eval(size), ast.literal_eval(stride))
         return None
+
+
+def _three(values: tuple[int, ...], fill: int) -> tuple[int, ...]:
+    """The same for images with a depth; those without one have a depth of 1."""
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+def _with_depth(operand: Operand) -> Operand:
+    size, stride = operand.size, operand.stride
+    outer = stride[2] * size[2]  # between images that there is but one of; any would do
+    return Operand(
+        operand.passed, (*size[:2], *_three(size[2:], 1)), (*stride[:2], *_three(stride[2:], outer))
+    )

@@ -49,7 +49,9 @@ def rewrite(
     """
     device = f"{next(iter(names.values()))}.device" if names else "'cuda'"
     rewriter = _Rewriter(names, kernels, launch, device, own)
-    statements = [rewriter.visit(statement) for statement in _flat(body, set(names))]
+    statements = [
+        new for statement in _flat(body, set(names)) for new in rewriter.rewritten(statement)
+    ]
     made = own.texts if own else ()
     _check_names(statements, {*names.values(), *kernels, *made, "kernels", "torch", "triton"})
     return Body(statements, list(dict.fromkeys(rewriter.library_calls)))
@@ -104,6 +106,11 @@ class _Rewriter(ast.NodeTransformer):
         self._own = own
         self.library_calls: list[str] = []
 
+    def rewritten(self, statement: ast.stmt) -> list[ast.stmt]:
+        """What takes a statement's place."""
+        replaced = self._own.replace(statement, self.visit) if self._own else None
+        return [self.visit(statement)] if replaced is None else replaced
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in _CONSTANTS:
             return _expression(f"float({node.id!r})")
@@ -150,9 +157,6 @@ class _Rewriter(ast.NodeTransformer):
         return _expression(f"torch.as_strided({tensor}, {size}, {stride}, {start})")
 
     def _extern(self, node: ast.Call, method: str) -> ast.expr:
-        replaced = self._own.replace(method, node, self.visit) if self._own else None
-        if replaced is not None:
-            return replaced
         if method not in _EXTERN:
             raise refused(f"the compiler calls `extern_kernels.{method}`, which seeds do not know")
         self.library_calls.append(_EXTERN[method])

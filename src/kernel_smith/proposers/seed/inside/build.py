@@ -20,7 +20,9 @@ from kernel_smith.proposers.seed.inside.needs import explained, explained_for
 from kernel_smith.proposers.seed.inside.pretend import has_gpu, pretend_cuda
 from kernel_smith.proposers.seed.inside.task_module import load_task
 from kernel_smith.proposers.seed.inside.workbench import Workbench
-from kernel_smith.proposers.seed.own_kernels import CppKernels, OwnKernels, TritonKernels
+from kernel_smith.proposers.seed.own_cpp import CppKernels
+from kernel_smith.proposers.seed.own_kernels import OwnKernels
+from kernel_smith.proposers.seed.own_triton import TritonKernels
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.proposers.seed.reference import Reference, read_reference
 from kernel_smith.proposers.seed.refusal import refused
@@ -141,7 +143,8 @@ def _specialise(
     generated = read_generated(captured.code)
     names = dict(zip(generated.arguments, (i.name for i in captured.inputs), strict=True))
     kernels, launch = _triton(generated, captured) if captured.configs else _cpp(generated)
-    ours = _own_kernels(generated, backend, own_precision) if own_precision else None
+    types = dict(zip(generated.arguments, (i.dtype for i in captured.inputs), strict=True))
+    ours = _own_kernels(generated, types, backend, own_precision) if own_precision else None
     body = rewrite(generated.body, names, set(kernels), launch, ours)
     kernels |= ours.texts if ours else {}
     statement = body.statements[-1]
@@ -163,10 +166,12 @@ def _specialise(
     )
 
 
-def _own_kernels(generated: Generated, backend: str, precision: Precision) -> OwnKernels:
+def _own_kernels(
+    generated: Generated, types: dict[str, str], backend: str, precision: Precision
+) -> OwnKernels:
     if backend == "cpp":
-        return CppKernels(generated.body)
-    return TritonKernels(generated.body, precision)
+        return CppKernels(generated.body, types)
+    return TritonKernels(generated.body, types, precision)
 
 
 def _triton(generated: Generated, captured: Captured) -> tuple[dict[str, str], Launch]:

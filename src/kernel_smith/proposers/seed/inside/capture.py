@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import keyword
 import re
@@ -173,13 +174,14 @@ def _bind(
         dense = tensor.is_contiguous()
         expanded = any(s == 0 and extent > 1 for s, extent in zip(stride, size, strict=True))
         wanted = None if expanded else contiguous_strides(size) if dense else stride
-        return Input(leaf.expression, leaf.expression, wanted, dense or expanded), tensor
+        kind = str(tensor.dtype)
+        return Input(leaf.expression, leaf.expression, wanted, kind, dense or expanded), tensor
     target = str(spec.target)
     held = _held(model, target)
     if held is not None:
-        return Input(target, _member(target), None), held
+        return Input(target, _member(target), None, str(held.dtype)), held
     constant = program.constants[target]
-    return Input("constant", _embedded(constant), None), constant
+    return Input("constant", _embedded(constant), None, str(constant.dtype)), constant
 
 
 def _held(model: torch.nn.Module, target: str) -> torch.Tensor | None:
@@ -217,7 +219,7 @@ def _named(inputs: list[Input]) -> tuple[Input, ...]:
         while name in taken:
             name, count = f"{base}_{count}", count + 1
         taken.add(name)
-        named.append(Input(name, one.expression, one.strides, one.contiguous))
+        named.append(dataclasses.replace(one, name=name))
     return tuple(named)
 
 

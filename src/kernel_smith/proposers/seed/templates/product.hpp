@@ -13,6 +13,20 @@ constexpr int64_t TILE_VECTORS = 2, DEPTH = 256 /* of A and B in one go */, FEW_
 template <int64_t DOWN_, int64_t RIGHT_>
 struct Layout {
     static constexpr int64_t DOWN = DOWN_, RIGHT = RIGHT_;
+
+    // Copies WIDTH columns, one row below the other.
+    template <int64_t WIDTH, int64_t TILE, typename T>
+    static void pack(const T* b, int64_t, int64_t, int64_t depth, T* packed) {
+        constexpr int64_t BLOCK = 16;  // so that neither side leaves the cache
+        if (RIGHT == 1)
+            for (int64_t k = 0; k < depth; ++k)
+                for (int64_t j = 0; j < WIDTH; ++j) packed[k * TILE + j] = b[k * DOWN + j];
+        else
+            for (int64_t first = 0; first < depth; first += BLOCK)
+                for (int64_t j = 0; j < WIDTH; ++j)
+                    for (int64_t k = first; k < std::min(first + BLOCK, depth); ++k)
+                        packed[k * TILE + j] = b[k * DOWN + j * RIGHT];
+    }
 };
 
 template <typename T, int64_t ROWS, int64_t INNER, int64_t COLUMNS, typename A, typename B,
@@ -76,13 +90,13 @@ struct Product {
                 const T *left = a + i * a_step, *right = b + i * b_step + j * B::RIGHT;
                 T* place = c + i * c_step + j * C::RIGHT;
                 const T* start = bias ? bias + j * Bias::RIGHT : nullptr;
-                if (j + TILE_COLUMNS <= COLUMNS) columns<Left, STRIP, TILE_COLUMNS>(left, right, place, start);
-                else if constexpr (LAST > 0) columns<Left, STRIP, LAST>(left, right, place, start);
+                if (j + TILE_COLUMNS <= COLUMNS) columns<Left, STRIP, TILE_COLUMNS>(left, right, place, start, j);
+                else if constexpr (LAST > 0) columns<Left, STRIP, LAST>(left, right, place, start, j);
             }
     }
 
     template <typename Left, int64_t STRIP, int64_t WIDTH>
-    static void columns(const T* a, const T* b, T* c, const T* bias) {
+    static void columns(const T* a, const T* b, T* c, const T* bias, int64_t column) {
         for (int64_t r = 0; bias && r < ROWS; ++r)
             for (int64_t j = 0; j < WIDTH; ++j)
                 c[r * C::DOWN + j * C::RIGHT] = bias[r * Bias::DOWN + j * Bias::RIGHT];
@@ -91,26 +105,13 @@ struct Product {
             const bool add = bias || top > 0;
             if constexpr (SPREAD || WIDTH < TILE_COLUMNS) {
                 alignas(64) T packed[DEEPEST * TILE_COLUMNS];
-                pack<WIDTH>(b + top * B::DOWN, depth, packed);
+                if (WIDTH < TILE_COLUMNS) std::memset(packed, 0, sizeof(T) * depth * TILE_COLUMNS);
+                B::template pack<WIDTH, TILE_COLUMNS>(b + top * B::DOWN, column, top, depth, packed);
                 strips<Left, STRIP, WIDTH, TILE_COLUMNS>(a + top * Left::RIGHT, packed, c, depth, add);
             } else {
                 strips<Left, STRIP, WIDTH, B::DOWN>(a + top * Left::RIGHT, b + top * B::DOWN, c, depth, add);
             }
         }
-    }
-
-    // Rows of B one below the other, with zeros beyond the edge.
-    template <int64_t WIDTH>
-    static void pack(const T* b, int64_t depth, T* packed) {
-        if (WIDTH < TILE_COLUMNS) std::memset(packed, 0, sizeof(T) * depth * TILE_COLUMNS);
-        if (B::RIGHT == 1)
-            for (int64_t k = 0; k < depth; ++k)
-                for (int64_t j = 0; j < WIDTH; ++j) packed[k * TILE_COLUMNS + j] = b[k * B::DOWN + j];
-        else  // in blocks, so that neither side leaves the cache
-            for (int64_t first = 0; first < depth; first += LANES)
-                for (int64_t j = 0; j < WIDTH; ++j)
-                    for (int64_t k = first; k < std::min(first + LANES, depth); ++k)
-                        packed[k * TILE_COLUMNS + j] = b[k * B::DOWN + j * B::RIGHT];
     }
 
     template <typename Left, int64_t STRIP, int64_t WIDTH, int64_t STEP>

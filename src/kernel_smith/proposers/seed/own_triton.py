@@ -1,0 +1,134 @@
+"""Triton kernels of our own: one for all calls of a kind; a launch says sizes and blocks."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+
+from kernel_smith.proposers.seed.library_calls import Convolution, Operand, Product
+from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
+from kernel_smith.proposers.seed.templates import template
+from kernel_smith.records import Precision
+
+_TYPES = ("torch.float32", "torch.float16", "torch.bfloat16")
+_SMALLEST_BLOCK = 16  # of what Triton multiplies
+_WARPS, _STAGES, _GROUP = 8, 3, 8
+_FEW_CHANNELS = 16
+_ELEMENTS = 256  # of a program that multiplies no matrices
+
+
+class TritonKernels(OwnKernels):
+    """Launches of `multiply`, `convolve` and `convolve_apart`."""
+
+    device = "cuda"
+
+    def __init__(
+        self, body: Sequence[ast.stmt], types: Mapping[str, str], precision: Precision
+    ) -> None:
+        super().__init__(body, types)
+        self._precision = "ieee" if precision is Precision.STRICT else "tf32"
+
+    def _multiply(self, product: Product, visit: Visit) -> str | None:
+        if product.dtype not in _TYPES:
+            return None
+        self.texts["multiply"] = template("product_triton.txt").strip()
+        rows, inner, columns = product.sizes
+        blocks = {
+            "BLOCK_ROWS": _block(rows, 128),
+            "BLOCK_COLUMNS": _block(columns, 128),
+            "BLOCK_INNER": _block(inner, _depth(product.dtype)),
+        }
+        names = [f"{m}_{way}" for m in ("A", "B", "C", "BIAS") for way in ("DOWN", "RIGHT")]
+        distances = [distance for layout in product.layouts for distance in layout]
+        numbers: dict[str, object] = {
+            **dict(zip(("ROWS", "INNER", "COLUMNS"), product.sizes, strict=True)),
+            **dict(zip(names, distances, strict=True)),
+            **dict(zip(("A_STEP", "B_STEP", "C_STEP"), product.steps, strict=True)),
+            "PRECISION": self._precision,
+            **blocks,
+            "GROUP": _GROUP,
+            **_effort(blocks["BLOCK_ROWS"] * blocks["BLOCK_COLUMNS"]),
+        }
+        count = f"triton.cdiv({rows}, {blocks['BLOCK_ROWS']}) * "
+        count += f"triton.cdiv({columns}, {blocks['BLOCK_COLUMNS']})"
+        operands = (product.a, product.b, product.c, product.bias)
+        return _launch("multiply", [count, str(product.batch)], operands, numbers, visit)
+
+    def _convolve(self, found: Convolution, visit: Visit) -> str | None:
+        if found.dtype not in _TYPES:
+            return None
+        inside, outside = found.channels
+        if found.groups > 1 and inside < _FEW_CHANNELS and outside < _FEW_CHANNELS:
+            return self._convolve_apart(found, visit)
+        self.texts["convolve"] = template("convolution_triton.txt").strip()
+        apart = found.step if found.transposed else (1, 1, 1)
+        extents = zip(found.y.size[2:], apart, strict=True)
+        pixels = found.y.size[0] * math.prod(-(-extent // step) for extent, step in extents)
+        depth = _depth(found.dtype)
+        blocks = {
+            "BLOCK_PIXELS": _block(pixels, 128),
+            "BLOCK_OUT": _block(outside, 128),
+            # Where a tap has few channels, a block holds several taps.
+            "BLOCK_IN": depth if inside < _FEW_CHANNELS else _block(inside, depth),
+        }
+        numbers = {
+            "IMAGES": found.x.size[0],
+            **_shape(found),
+            "PRECISION": self._precision,
+            **blocks,
+            **_effort(blocks["BLOCK_PIXELS"] * blocks["BLOCK_OUT"]),
+        }
+        count = f"triton.cdiv({pixels}, {blocks['BLOCK_PIXELS']}) * "
+        count += f"triton.cdiv({outside}, {blocks['BLOCK_OUT']})"
+        grid = [count, str(found.groups), str(math.prod(apart))]
+        operands = (found.x, found.weight, found.y, found.bias)
+        return _launch("convolve", grid, operands, numbers, visit)
+
+    def _convolve_apart(self, found: Convolution, visit: Visit) -> str:
+        self.texts["convolve_apart"] = template("grouped_triton.txt").strip()
+        images, channels, *extents = found.y.size
+        numbers = {**_shape(found), "BLOCK": _ELEMENTS, "num_warps": 4}
+        grid = [f"triton.cdiv({math.prod(extents)}, {_ELEMENTS})", str(channels), str(images)]
+        operands = (found.x, found.weight, found.y, found.bias)
+        return _launch("convolve_apart", grid, operands, numbers, visit)
+
+
+def _launch(
+    name: str,
+    grid: Sequence[str],
+    operands: Sequence[Operand | None],
+    numbers: Mapping[str, object],
+    visit: Visit,
+) -> str:
+    given = ["None" if one is None else ast.unparse(visit(one.passed)) for one in operands]
+    given += [f"{key}={value!r}" for key, value in numbers.items()]
+    return f"{name}[({', '.join(grid)})]({', '.join(given)})"
+
+
+def _shape(found: Convolution) -> dict[str, object]:
+    inside, outside = found.channels
+    return {
+        "IN": inside,
+        "OUT": outside,
+        **found.boxes,
+        "TRANSPOSED": found.transposed,
+        "X": found.x.stride,
+        "WEIGHT": found.weight.stride,
+        "Y": found.y.stride,
+    }
+
+
+def _depth(dtype: str) -> int:
+    """How much is summed at once: a fixed number of bytes."""
+    return 32 if dtype == "torch.float32" else 64
+
+
+def _effort(elements: int) -> dict[str, int]:
+    """For a program with so many sums."""
+    return {"num_warps": _WARPS if elements > 8192 else 4, "num_stages": _STAGES}
+
+
+def _block(size: int, largest: int) -> int:
+    """A power of two that is not much larger than what there is."""
+    return min(largest, max(_SMALLEST_BLOCK, 1 << (size - 1).bit_length()))
