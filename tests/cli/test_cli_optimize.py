@@ -331,7 +331,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
     [
         (("nosuch",), ("no task is called 'nosuch'", "tasks list")),
         (("slow", "--preset", "grand"), ("'grand'", "embedded, model, paper")),
-        (("slow", "--method", "prayer"), ("'prayer'", "islands, paper, greedy, uct")),
+        (("slow", "--method", "prayer"), ("'prayer'", "islands, paper, greedy, refinement, uct")),
         (("slow", "--method", "one-shot"), ("none is named", "--model NAME@BASE_URL")),
         (("slow", "--backend", "fortran"), ("no backend is called 'fortran'", "cpp, triton")),
         (("slow", "--proposer", "oracle"), ("'oracle'", "mutator, seed, tuner")),

@@ -32,7 +32,7 @@ def test_requests_under_way_count_against_the_cap() -> None:
 def test_dollars_are_capped_as_well() -> None:
     ledger = Ledger(max_dollars=0.0010)
     ledger.settle(ledger.reserve(MODEL, 100), Usage(dollars=0.0007))
-    with pytest.raises(BudgetSpent, match=r"\$0.0005, and \$0.0003 are left$"):
+    with pytest.raises(BudgetSpent, match=r"\$0.0005, and \$0.0003 are left"):
         ledger.reserve(MODEL, 300)
     ledger.reserve(MODEL, 10)
 
