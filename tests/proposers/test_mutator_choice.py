@@ -226,7 +226,7 @@ def test_every_promise_is_about_an_edit_that_there_is() -> None:
 
 def test_nothing_is_proposed_once_everything_was_tried() -> None:
     one = Edit(
-        "one", ("cpp",), "Once.", lambda s: _once(s), lambda s, site: splice(s, site.splices)
+        "one", ("cpp",), "Once.", lambda s, _: _once(s), lambda s, site: splice(s, site.splices)
     )
     mutator = Mutator(9, edits=[one])
     assert mutator.propose(request()).candidate.source == SOURCE + "# once\n"

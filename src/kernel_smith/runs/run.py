@@ -161,9 +161,7 @@ class Run:
         while remeasuring:
             if remeasuring.waiting:
                 remeasuring.submit()
-            event = remeasuring.take(done.get())
-            if event is not None:
-                self._emit(event)
+            self._emit(remeasuring.take(done.get()))
 
     def _emit(self, event: Event) -> None:
         self.append(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kernel_smith.programs import fingerprint
@@ -62,6 +63,8 @@ class RunState(RunFacts):
     lessons: LessonBook = field(default_factory=LessonBook)
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
+    _made: dict[str, Step] = field(default_factory=dict)
+    """The step that led to a program first."""
     _untimed: dict[str, None] = field(default_factory=dict)
     """Programs that are correct as far as can be said, where nothing is timed; the first first."""
 
@@ -101,8 +104,27 @@ class RunState(RunFacts):
         return fingerprint(candidate) in self.known or candidate.content_hash in self.evaluated
 
     def failures_of(self, parent: str | None) -> tuple[Failure, ...]:
-        """What was made from a program and failed, newest last; None: first programs."""
-        return tuple(self.failures.get(parent, [])[-_FAILURES_SHOWN:])
+        """What was made from a program, or from those that it descends from, and failed; the
+        nearest and newest last. None: first programs."""
+        found: list[Failure] = []
+        for name in self.lineage(parent):
+            missing = _FAILURES_SHOWN - len(found)
+            if missing <= 0:
+                break
+            found = self.failures.get(name, [])[-missing:] + found
+        return tuple(found)
+
+    def lineage(self, candidate: str | None) -> Iterator[str | None]:
+        """From a program to the one that it all began with, along the parent that was changed; for
+        None, which stands for first programs, that alone."""
+        seen: set[str | None] = set()
+        while candidate not in seen:
+            yield candidate
+            seen.add(candidate)
+            step = self._made.get(candidate or "")
+            if step is None or step.parent is None:
+                return
+            candidate = step.parent
 
     def steps_about(self, candidate: str) -> tuple[Step, ...]:
         """The steps that led to a program, or away from it."""
@@ -120,6 +142,7 @@ class RunState(RunFacts):
         proposal = event.proposal
         step = self.steps[event.step] = Step(event.step, event.label, proposal)
         self.known.add(fingerprint(proposal.candidate))
+        self._made.setdefault(proposal.candidate.content_hash, step)
         self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:
             self._concerned.setdefault(step.parent, []).append(step)

@@ -17,6 +17,7 @@ from kernel_smith.records import (
     Conversation,
     Evaluation,
     Event,
+    MeasuredInVain,
     Noted,
     Remeasured,
     RunConfig,
@@ -118,6 +119,8 @@ class RunFacts:
                 self._pay(event.note.conversation)
             case Remeasured():
                 self._note_remeasured(event)
+            case MeasuredInVain():
+                self.device_seconds += event.seconds
             case RunEnded():
                 self.ended, self.unconfirmed = event.why, event.unconfirmed
                 self.unfit = event.unfit
