@@ -40,6 +40,7 @@ from kernel_smith.records.request import (
     Lessons,
     Request,
     Section,
+    Specialists,
 )
 from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_of
 from kernel_smith.records.step import (
@@ -143,6 +144,7 @@ __all__ = [
     "RunStarted",
     "Sampling",
     "Section",
+    "Specialists",
     "Stage",
     "StepDropped",
     "StepEvaluated",

@@ -23,6 +23,7 @@ from kernel_smith.records import (
     shown_faster,
 )
 from kernel_smith.records.gains import certain_gain, timed_beside
+from kernel_smith.search.front import WorkloadFront
 from kernel_smith.search.lessons import LessonBook
 from kernel_smith.store import RunFacts
 
@@ -61,6 +62,8 @@ class RunState(RunFacts):
     """Whom that was done to since the last step was evaluated."""
     failures: dict[str | None, list[Failure]] = field(default_factory=dict)
     lessons: LessonBook = field(default_factory=LessonBook)
+    front: WorkloadFront = field(default_factory=WorkloadFront)
+    """Who is best on which workload."""
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
     _made: dict[str, Step] = field(default_factory=dict)
@@ -158,6 +161,7 @@ class RunState(RunFacts):
             self._note_failure(step.parent, step.proposal, evaluation)
         elif not self.ranking.is_twin(evaluation):
             self._note_untimed(elite)
+            self.front.note(elite)
         self._credit(step)
         return step
 
@@ -198,6 +202,8 @@ class RunState(RunFacts):
         if evaluation.stage is not Stage.UNSTABLE:  # which says nothing
             known = self.evaluated[name].candidate
             self.evaluated[name] = Elite(candidate=known, evaluation=evaluation)
+            if name in self.ranking.scores:
+                self.front.note(self.evaluated[name])
             if name in self._untimed:
                 self._note_untimed(self.evaluated[name])
         for step in self._concerned.get(name, ()):

@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kernel_smith.records import (
+    Elite,
     Event,
     Label,
     Migrated,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _ISLAND = "island"
 # Of recorded steps from the best 15.3% were new bests, of those from others 4.2%.
 _FROM_BEST = 0.4
+_FROM_FRONT = 0.25  # as often again, one that is the best on some workload
 
 
 class Islands:
@@ -57,12 +59,21 @@ class Islands:
         label: Label = {_ISLAND: island}
         if state.best is None:
             return Ask(worker=worker, context=context_of(state, None), label=label)
-        drawn = rng.random() >= self._from_best
-        parent = self.archive.sample_parent(island, rng) if drawn else state.best
+        parent = self._parent(state, island, rng)
         shown = self.archive.exemplars(parent, self._exemplars, rng, island)
         name = parent.candidate.content_hash
         context = context_of(state, name, shown)
         return Ask(worker=worker, parent=name, context=context, label=label)
+
+    def _parent(self, state: RunState, island: int, rng: Random) -> Elite:
+        """The best, one that is the best on some workload, or one of the island."""
+        drawn = rng.random()
+        if drawn < self._from_best and state.best is not None:
+            return state.best
+        ahead = list(state.front.specialists().values())
+        if drawn < self._from_best * (1 + _FROM_FRONT) and ahead:
+            return state.evaluated[rng.choice(ahead)]
+        return self.archive.sample_parent(island, rng)
 
     def hear(self, event: Event, state: RunState) -> None:
         self.bandit.hear(event, state)
