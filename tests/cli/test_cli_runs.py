@@ -164,7 +164,7 @@ def test_show_tells_the_story_of_a_run(cli: Cli, name: str) -> None:
         "5 proposed -> 4 compiled -> 3 correct -> 3 honest -> 2 faster",
         "1 in flight, 1 dropped",
         "3.00x [2.90, 3.10] at step 3, by model: unroll 3 times",
-        "▃▅▅█  up to 3.00x",
+        "up to 2.90x beyond doubt",
         "model: 3 steps (60%), 2 timed, 2 new bests",
         "3,600 prompt tokens",
         "$1.50",
@@ -180,7 +180,7 @@ def test_show_as_json_has_the_same_facts(cli: Cli) -> None:
     assert shown["funnel"]["faster"] == 2
     assert shown["best"]["step"] == 3
     assert shown["best"]["candidate"] == program(3).content_hash
-    assert shown["curve"] == [1.0, 1.5, 1.5, 3.0]
+    assert shown["curve"] == [0.9, 1.4, 1.4, 2.9], "what is certain of the best"
     assert shown["usage"]["dollars"] == 1.5
     assert RunConfig.model_validate(shown["config"]) == CONFIG
 

@@ -12,7 +12,7 @@ import pytest
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator import EDITS, Edit, Mutator, Site
 from kernel_smith.proposers.mutator.cpp.text import cpp_texts
-from kernel_smith.proposers.mutator.edit import Splice, splice
+from kernel_smith.proposers.mutator.edit import Machine, Splice, splice
 from kernel_smith.proposers.mutator.registry import PROMISES
 from kernel_smith.records import Candidate, Evaluation, Proposal, Request, Stage, Task
 from kernel_smith.records.evaluation import (
@@ -46,6 +46,9 @@ extern "C" void f(const float* x, const float* w, float* y, int64_t rows, int64_
 kernels = cpp(SOURCE)
 '''
 
+TASK = Task(name="t", source="")
+ALONE = Machine(cores=1)
+
 
 def evaluated(
     candidate: Candidate, speedup: float, width: float = 0.0, **changes: Any
@@ -75,7 +78,7 @@ def evaluated(
 def request(source: str = SOURCE, backend: str = "cpp", seed: int = 0) -> Request:
     candidate = Candidate(source=source, backend=backend)
     parent = Elite(candidate=candidate, evaluation=evaluated(candidate, 1.0))
-    return Request(task=Task(name="t", source=""), backend=backend, parent=parent, seed=seed)
+    return Request(task=TASK, backend=backend, parent=parent, seed=seed)
 
 
 def proposals(mutator: Mutator, count: int, learn: float | None = None) -> list[Proposal]:
@@ -133,7 +136,7 @@ def test_threads_do_not_get_the_same_change() -> None:
 def appending(name: str) -> Edit:
     """An edit with any number of sites that appends a comment."""
 
-    def find(source: str) -> list[Site]:
+    def find(source: str, machine: Machine) -> list[Site]:
         end = len(source.encode())
         text = [f"# {name} {number}\n" for number in range(200)]
         return [Site(f"line {n}", (Splice(end, end, t),)) for n, t in enumerate(text)]
@@ -223,7 +226,7 @@ def test_every_promise_is_about_an_edit_that_there_is() -> None:
 
 def test_nothing_is_proposed_once_everything_was_tried() -> None:
     one = Edit(
-        "one", ("cpp",), "Once.", lambda s: _once(s), lambda s, site: splice(s, site.splices)
+        "one", ("cpp",), "Once.", lambda s, _: _once(s), lambda s, site: splice(s, site.splices)
     )
     mutator = Mutator(9, edits=[one])
     assert mutator.propose(request()).candidate.source == SOURCE + "# once\n"
@@ -251,3 +254,29 @@ def test_chains_of_proposals_stay_readable() -> None:
         except NothingToPropose:
             source = mutator.propose(request(seed=number)).candidate.source
         assert len(cpp_texts(source)) == 1
+
+
+def test_threads_are_not_proposed_where_one_core_is_timed() -> None:
+    parent = Candidate(source=SOURCE)
+    timed = evaluated(parent, 1.0)
+    assert timed.timing is not None
+
+    def edits(cores: tuple[int, ...]) -> set[str]:
+        timing = timed.timing.model_copy(update={"cores": cores})  # type: ignore[union-attr]
+        judged = timed.model_copy(update={"timing": timing})
+        mutator, found = Mutator(), set()
+        for seed in range(60):
+            elite = Elite(candidate=parent, evaluation=judged)
+            request = Request(
+                task=Task(name="t", source=""), backend="cpp", parent=elite, seed=seed
+            )
+            try:
+                found.update(mutator.propose(request).details["edits"])
+            except NothingToPropose:
+                break
+        return found
+
+    sharing = {edit.name for edit in EDITS if edit.sites(SOURCE) and not edit.sites(SOURCE, ALONE)}
+    assert "parallelise-loop" in sharing
+    assert edits((0,)).isdisjoint(sharing) and edits((0,))
+    assert not edits((0, 1)).isdisjoint(sharing)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_smith.proposers.mutator import EDITS, Edit
-from kernel_smith.proposers.mutator.edit import Splice, splice
+from kernel_smith.proposers.mutator.edit import UNKNOWN, Machine, Splice, splice
 from kernel_smith.proposers.mutator.triton.edits import TRITON_EDITS
 from kernel_smith.proposers.mutator.triton.text import TritonText
 
@@ -177,7 +177,7 @@ def test_a_change_is_python_as_the_whole_file_is(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, size))
     end = data.draw(st.integers(start, min(size, start + 6)))
     piece = Splice(start, end, data.draw(st.sampled_from(["", "4", "(", ")", "\n", " ", "@x\n"])))
-    text = TritonText(TWO_STATEMENTS, ast.parse(TWO_STATEMENTS))
+    text = TritonText(TWO_STATEMENTS, ast.parse(TWO_STATEMENTS), UNKNOWN)
     try:
         ast.parse(splice(TWO_STATEMENTS, [piece]))
     except SyntaxError:
@@ -199,6 +199,13 @@ def test_a_reciprocal_divides_the_same_by_the_same(division: str) -> None:
         edited = edit.apply(source, site).rpartition("value = ")[2]
         numbers = {"a": 3.0, "b": 5.0, "c": 7.0}
         assert eval(edited, numbers) == pytest.approx(eval(division, numbers))
+
+
+def test_as_many_programs_are_kept_as_fit_this_gpu() -> None:
+    edit = edit_named("persistent-programs")
+    sites = edit.sites(SOFTMAX, Machine(multiprocessors=100))
+    assert [site.choice for site in sites] == ["200 programs", "800 programs"]
+    assert "min(x.shape[0], 200)" in edit.apply(SOFTMAX, sites[0])
 
 
 def test_narrower_offsets_are_the_same_sums() -> None:

@@ -284,11 +284,9 @@ def test_the_first_is_measured_also_if_the_time_is_over_and_no_other(
     assert engine.confirmed == [1.6]
 
 
-@pytest.mark.parametrize(("limit", "search"), [(None, None), (10.0, 8.0), (1200.0, 1140.0)])
-def test_a_part_of_the_time_is_kept_for_confirming(
-    limit: float | None, search: float | None
-) -> None:
-    assert seconds_to_search(Budget(seconds=limit)) == search
+@pytest.mark.parametrize(("limit", "search"), [(10.0, 8.0), (1200.0, 1140.0)])
+def test_a_part_of_the_time_is_kept_for_confirming(limit: float, search: float) -> None:
+    assert seconds_to_search(limit) == search
 
 
 def add_step(loop: Loop, number: int, speed: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import InThreads, parent_of
 from kernel_smith.records import (
     Budget,
@@ -24,6 +25,7 @@ from kernel_smith.records import (
     RunStarted,
     Stage,
     StepDropped,
+    StepEvaluated,
     StepProposed,
     Task,
 )
@@ -169,6 +171,32 @@ def test_failures_are_shown_to_the_next_proposal_of_the_same_parent(
     run.loop.run(opener())
     assert max(seen) == 3
     assert run.state.funnel["correct"] == 1
+
+
+def test_failures_of_ancestors_are_shown_too(task: Task, config: RunConfig) -> None:
+    from datetime import UTC, datetime
+
+    now = datetime.now(UTC)
+    state = RunState.begin(RunStarted(run="r", task=task, config=config, at=now))
+    outcomes: list[tuple[float, float | None, float | Reason]] = [
+        (1.0, None, 1.0),
+        (0.1, 1.0, Reason.WRONG_VALUES),
+        (0.2, 1.0, Reason.COMPILER_REJECTED),
+        (2.0, 1.0, 2.0),
+        (3.0, 2.0, 3.0),
+        (0.3, 3.0, Reason.EXCEPTION),
+    ]
+    for step, (speed, parent, outcome) in enumerate(outcomes):
+        own = program(speed)
+        parents = () if parent is None else (program(parent).content_hash,)
+        proposal = Proposal(candidate=own, proposer="nudger", parents=parents)
+        state.apply(StepProposed(step=step, proposal=proposal, at=now))
+        judged = made_up(task, own, outcome)
+        state.apply(StepEvaluated(step=step, evaluation=judged, seconds=0.0, at=now))
+    reasons = [failure.reason for failure in state.failures_of(program(3.0).content_hash)]
+    assert reasons == [Reason.WRONG_VALUES, Reason.COMPILER_REJECTED, Reason.EXCEPTION]
+    assert len(state.failures_of(program(2.0).content_hash)) == 2
+    assert state.failures_of(None) == ()
 
 
 def test_without_an_accepted_first_program_the_run_says_so(task: Task, config: RunConfig) -> None:

@@ -1,9 +1,13 @@
-"""One best everywhere: the loop, `runs show`, `runs list` and data sets name the same program."""
+"""One best everywhere: the loop, `runs show`, `runs list` and data sets name the same program.
+
+And the same number of new bests, evaluations and all else that is counted.
+"""
 
 from __future__ import annotations
 
 import random
 from concurrent.futures import Future
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +25,12 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
-from kernel_smith.store import History, Store
+from kernel_smith.store import History, RunFacts, Store
 from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 from kernel_smith.trajectories.lineage import RunIndex
+
+FACTS = [each.name for each in fields(RunFacts) if not each.name.startswith("_")]
 
 
 class Noisy(TrivialEngine):
@@ -37,6 +43,8 @@ class Noisy(TrivialEngine):
     def _judged(self, candidate: Candidate) -> float | Reason:
         if self._rng.random() < 0.1:
             return Reason.DECOY_KERNEL
+        if self._rng.random() < 0.1:
+            return Reason.TOO_NOISY
         return speed_of(candidate) * self._rng.uniform(0.8, 1.25)
 
     def submit(self, *asked: Any, **more: Any) -> Future[Evaluation]:
@@ -59,8 +67,14 @@ def test_all_that_read_a_run_name_the_same_best_after_every_event(
         history = History.of(each for _, each in store.events(state.run))
         assert (history.best.candidate if history.best else None) == mine, event.kind
         (summary,) = store.runs()
+        for name in FACTS:
+            assert getattr(history, name) == getattr(state, name), (name, event.kind)
+        assert summary.evaluations == state.funnel["evaluated"], event.kind
+        index = RunIndex.of(store.events(state.run))
+        held = [name for name in state.evaluated if index.was_best(name)]
+        assert len(held) == state.new_bests, event.kind
         assert summary.best_candidate == mine, event.kind
-        assert RunIndex.of(store.events(state.run)).best == mine, event.kind
+        assert index.best == mine, event.kind
         if mine is not None:
             assert state.best is not None and history.best is not None
             assert state.best.evaluation.timing is not None

@@ -14,9 +14,11 @@ from kernel_smith.proposers.base import parent_of
 from kernel_smith.records import (
     Budget,
     Candidate,
+    ConfirmationBegun,
     Evaluation,
     Event,
     Proposal,
+    Reason,
     Remeasured,
     Request,
     RunConfig,
@@ -153,9 +155,9 @@ def test_all_count_the_same_new_bests(tmp_path: Path, task: Task, config: RunCon
     index = RunIndex.of(enumerate(events))
     bests = [program(1.0).content_hash, program(2.0).content_hash]
     assert list(state.ranking.held) == bests
-    assert [facts.candidate for facts in history.steps.values() if facts.was_best] == bests
-    assert [name for name, known in index.programs.items() if known.was_best] == bests
-    assert len(state.curve) == 2 and max(history.curve) == 1.9
+    assert [facts.candidate for facts in history.steps.values() if history.was_best(facts)] == bests
+    assert [name for name in index.programs if index.was_best(name)] == bests
+    assert state.curve == history.curve and len(state.curve) == 2
     assert state.since_best == 2
 
 
@@ -210,6 +212,42 @@ def test_measuring_again_is_time_spent_evaluating(task: Task, config: RunConfig)
     again = sum(event.seconds for event in run.events if isinstance(event, Remeasured))
     assert again > 0
     assert run.state.device_seconds == steps + again
+
+
+class Counting(TrivialEngine):
+    """Takes its time; some of what it measures again is too noisy, or says nothing new."""
+
+    measurings = 0
+
+    def _evaluate(self, *asked: Any) -> Evaluation:
+        self.measurings += 1
+        made = super()._evaluate(*asked)
+        if self.measurings % 3 == 0 and made.ok:
+            return made_up(asked[0], asked[1], Reason.TOO_NOISY)
+        return made
+
+
+def test_all_measuring_is_time_spent_evaluating(task: Task, config: RunConfig) -> None:
+    engine = Counting(speed_of, seconds=0.004)
+    few = config.model_copy(update={"budget": Budget(evaluations=12)})
+    run = Recorded(task, few, engine, Nudger())
+    run.run()
+    assert any(isinstance(event, Remeasured) and event.confirming for event in run.events)
+    assert run.state.device_seconds >= engine.measurings * 0.004
+
+
+def test_of_a_budget_for_evaluating_some_is_left_for_confirming(
+    task: Task, config: RunConfig
+) -> None:
+    few = config.model_copy(update={"budget": Budget(device_seconds=0.5)})
+    run = Recorded(task, few, TrivialEngine(speed_of, seconds=0.01), Nudger())
+    run.run()
+    begun = next(
+        place for place, event in enumerate(run.events) if isinstance(event, ConfirmationBegun)
+    )
+    spent = sum(getattr(event, "seconds", 0.0) for event in run.events[:begun])
+    assert spent >= 0.4
+    assert run.state.ended == "the budget of 0.5 seconds of evaluation is spent"
 
 
 def test_nobody_waits_for_an_evaluation_that_does_not_end(task: Task, config: RunConfig) -> None:

@@ -43,7 +43,7 @@ def check(path: Path, acknowledged: int) -> None:
     # One event may have been stored whose acknowledgement was never written.
     assert acknowledged <= len(events) <= acknowledged + 1
     history = History.of(event for _, event in events)
-    assert history.funnel()["evaluated"] == evaluations
+    assert history.funnel["evaluated"] == evaluations
     for _, event in events[1:]:
         if isinstance(event, StepProposed):
             parent = candidate(event.step - 1) if event.step else None

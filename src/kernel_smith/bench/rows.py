@@ -10,7 +10,8 @@ from pathlib import Path
 from kernel_smith.bench.suites import Problem
 from kernel_smith.records import MEANINGS, Elite, Evaluation, Interval, Stage, Timing
 from kernel_smith.records.bench import BenchRow, CaughtProgram, Cost, CurvePoint, Status
-from kernel_smith.runs.state import OUTSIDE, RunState
+from kernel_smith.runs.state import RunState
+from kernel_smith.store import OUTSIDE
 
 _LONGEST_MESSAGE = 300
 _ALWAYS_TOLD = (Stage.SCREENED_OUT, Stage.CHEATING)
@@ -120,9 +121,9 @@ def _speedups(timing: Timing) -> dict[str, Interval]:
 
 def _curve(state: RunState) -> tuple[CurvePoint, ...]:
     return tuple(
-        CurvePoint(step=step + 1, speedup=speedup)
-        for step, speedup in state.curve
-        if math.isfinite(speedup)
+        CurvePoint(step=lead.step + 1, speedup=lead.score)
+        for lead in state.curve
+        if math.isfinite(lead.score)
     )
 
 

@@ -29,6 +29,7 @@ from kernel_smith.records import (
 from kernel_smith.records.prose import describe_shown, describe_speedup, headline
 from kernel_smith.runs.loop import Audience
 from kernel_smith.runs.state import RunState
+from kernel_smith.store.facts import curve_by_evaluation
 
 _LATEST = 8
 _FUNNEL = ("proposed", "compiled", "correct", "honest", "faster")
@@ -109,12 +110,8 @@ def _what(state: RunState, number: int) -> str:
 
 
 def curve(state: RunState) -> str:
-    """The best speedup so far, from the first step to the last."""
-    by_step, best = dict(state.curve), 0.0
-    values = []
-    for step in range(state.last_step + 1):
-        best = by_step.get(step, best)
-        values.append(best)
+    """The best speedup so far, from the first evaluation to the last."""
+    values = curve_by_evaluation(state)
     return sparkline(values) if values else ""
 
 

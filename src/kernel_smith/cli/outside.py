@@ -34,10 +34,9 @@ def ask(
     """What a run would ask of a model: a parent, its evidence, and what failed before."""
     from kernel_smith.runs.requests import request_of
     from kernel_smith.runs.run import replay
-    from kernel_smith.runs.state import OUTSIDE
     from kernel_smith.search.base import Ask
     from kernel_smith.search.context import context_of
-    from kernel_smith.store import Store, default_path
+    from kernel_smith.store import OUTSIDE, Store, default_path
 
     with Store.open(store or default_path()) as book:
         state, strategy = replay(book, book.find_run(run))

@@ -79,7 +79,6 @@ def best(
     with _opened(run, store) as (opened, history):
         winner = _best(history)
         program = opened.candidate(winner.candidate)
-    assert history.task is not None
     path = output or Path(f"{history.task.name}_best_{program.backend}.py")
     with _written(path) as write:
         write(program.source)

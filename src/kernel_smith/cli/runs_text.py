@@ -8,6 +8,7 @@ from typing import Any
 from kernel_smith.records import RunConfig
 from kernel_smith.records.prose import describe_shown
 from kernel_smith.store import History, StepFacts
+from kernel_smith.store.facts import GATES, curve_by_evaluation
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
@@ -15,19 +16,18 @@ _WIDTH = 60
 
 def describe(history: History) -> list[str]:
     """Line by line, for people."""
-    assert history.task is not None and history.config is not None
     task = f"{history.task.name}, precision {history.task.precision}"
     lines = [f"task       {task}, backend {history.config.backend}"]
     lines += [f"settings   {line}" for line in _settings(history.config)]
-    if history.started is not None:
-        lines.append(f"started    {history.started:%F %T}" + _resumed(history))
+    lines.append(f"started    {history.started:%F %T}" + _resumed(history))
     if history.ended is not None:
         lines.append(f"ended      {history.ended}")
     lines.append(f"funnel     {_funnel(history)}")
     lines.append(f"best       {_best(history)}")
     lines += [f"confirmed  {line}" for line in _confirmed(history)]
-    if any(history.curve):
-        lines.append(f"curve      {sparkline(history.curve)}  up to {max(history.curve):.2f}x")
+    curve = curve_by_evaluation(history)
+    if any(curve):
+        lines.append(f"curve      {sparkline(curve)}  up to {max(curve):.2f}x beyond doubt")
     lines += [f"proposer   {line}" for line in _proposers(history)]
     lines.append(f"model      {_usage(history)}")
     return lines
@@ -35,23 +35,23 @@ def describe(history: History) -> list[str]:
 
 def as_json(history: History, state: str) -> dict[str, Any]:
     """The same for machines."""
-    assert history.task is not None and history.config is not None
     return {
         "run": history.run,
         "state": state,
         "task": history.task.name,
         "precision": history.task.precision.value,
         "config": history.config.model_dump(mode="json"),
-        "started": history.started.isoformat() if history.started else None,
+        "started": history.started.isoformat(),
         "ended": history.ended,
-        "funnel": history.funnel(),
-        "dropped": history.dropped,
+        "funnel": {gate: history.funnel[gate] for gate in GATES},
+        "dropped": history.funnel["dropped"],
         "remeasured": history.remeasured,
         "resumed": history.resumed,
         "best": step_as_json(history.best) if history.best else None,
         "confirmed": history.best is not None and history.best.confirmed,
         "unconfirmed": history.unconfirmed,
-        "curve": history.curve,
+        "new_bests": history.new_bests,
+        "curve": curve_by_evaluation(history),
         "proposers": shares(history),
         "usage": history.usage.model_dump(mode="json"),
     }
@@ -91,7 +91,7 @@ def shares(history: History) -> dict[str, dict[str, int]]:
     for facts in history.steps.values():
         steps[facts.proposer] += 1
         timed[facts.proposer] += facts.speedup is not None
-        bests[facts.proposer] += facts.was_best
+        bests[facts.proposer] += history.was_best(facts)
     return {
         name: {"steps": count, "timed": timed[name], "new_bests": bests[name]}
         for name, count in steps.most_common()
@@ -126,12 +126,12 @@ def _resumed(history: History) -> str:
 
 
 def _funnel(history: History) -> str:
-    counts = history.funnel()
+    counts = history.funnel
     gates = ("proposed", "compiled", "correct", "honest", "faster")
     line = " -> ".join(f"{counts[gate]} {gate}" for gate in gates)
     flying = counts["proposed"] - counts["evaluated"]
     rest = [f"{flying} in flight"] if flying else []
-    rest += [f"{history.dropped} dropped unevaluated"] if history.dropped else []
+    rest += [f"{counts['dropped']} dropped unevaluated"] if counts["dropped"] else []
     return f"{line} ({', '.join(rest)})" if rest else line
 
 

@@ -40,6 +40,7 @@ from kernel_smith.records.request import (
     Lessons,
     Request,
     Section,
+    Specialists,
 )
 from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_of
 from kernel_smith.records.step import (
@@ -51,6 +52,7 @@ from kernel_smith.records.step import (
     Event,
     Failure,
     Label,
+    MeasuredInVain,
     Message,
     Migrated,
     Note,
@@ -119,6 +121,7 @@ __all__ = [
     "Lessons",
     "Limits",
     "Meaning",
+    "MeasuredInVain",
     "Message",
     "Migrated",
     "Note",
@@ -141,6 +144,7 @@ __all__ = [
     "RunStarted",
     "Sampling",
     "Section",
+    "Specialists",
     "Stage",
     "StepDropped",
     "StepEvaluated",

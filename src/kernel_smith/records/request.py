@@ -39,7 +39,16 @@ class Lessons(Record):
     lessons: tuple[str, ...]
 
 
-Section = Annotated[Exemplars | Contrast | Failures | Lessons, Field(discriminator="kind")]
+class Specialists(Record):
+    """The fastest program of each workload, where another than the parent is."""
+
+    kind: Literal["specialists"] = "specialists"
+    programs: dict[str, Elite] = Field(description="workload -> program")
+
+
+Section = Annotated[
+    Exemplars | Contrast | Failures | Lessons | Specialists, Field(discriminator="kind")
+]
 
 
 class Request(Record):
@@ -61,6 +70,11 @@ class Request(Record):
     def contrast(self) -> tuple[Elite, ...]:
         sections = (part for part in self.context if isinstance(part, Contrast))
         return tuple(elite for section in sections for elite in section.programs)
+
+    @property
+    def specialists(self) -> dict[str, Elite]:
+        sections = (part for part in self.context if isinstance(part, Specialists))
+        return {name: elite for section in sections for name, elite in section.programs.items()}
 
     @property
     def failures(self) -> tuple[Failure, ...]:

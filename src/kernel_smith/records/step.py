@@ -55,7 +55,7 @@ class Proposal(Record):
     """One candidate, and where it came from."""
 
     candidate: Candidate
-    proposer: str = Field(description="start, seed, tuner, mutator, model or outside")
+    proposer: str = Field(description="start, seed, tuner, mutator, merger, model or outside")
     parents: tuple[str, ...] = Field(
         default=(), description="hashes of candidates; the first is the one that was changed"
     )
@@ -224,6 +224,16 @@ class Remeasured(VersionedRecord):
     at: datetime
 
 
+class MeasuredInVain(VersionedRecord):
+    """A measuring that changes nothing: too noisy, or it says less than was known. It took its
+    time nevertheless."""
+
+    kind: Literal["measured-in-vain"] = "measured-in-vain"
+    candidate: str
+    seconds: float = Field(description="from submitting to the answer")
+    at: datetime
+
+
 class ConfirmationBegun(VersionedRecord):
     """The search is over for now: this candidate is being measured at full length."""
 
@@ -266,6 +276,7 @@ Event = Annotated[
     | Declined
     | Noted
     | Remeasured
+    | MeasuredInVain
     | ConfirmationBegun
     | Migrated
     | RunEnded,

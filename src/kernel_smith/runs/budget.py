@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from kernel_smith.records import Budget
+from collections.abc import Sequence
+
+from kernel_smith.records import Budget, Roofline
 from kernel_smith.runs.state import RunState
 
 _NEAR_THE_LIMIT = 0.95
+_NEAR_A_LAUNCH = 0.5
 _RESERVE_SECONDS = 60.0
 _RESERVE_SHARE = 0.2
 
 
-def seconds_to_search(budget: Budget) -> float | None:
-    """Of the seconds that a run may take the last minute, or the last fifth of fewer than five, is
-    for confirming what it found."""
-    if budget.seconds is None:
-        return None
-    return budget.seconds - min(_RESERVE_SECONDS, _RESERVE_SHARE * budget.seconds)
+def seconds_to_search(limit: float) -> float:
+    """Of the seconds that a run may take, in all or evaluating, the last minute, or the last fifth
+    of fewer than five, is for confirming what it found."""
+    return limit - min(_RESERVE_SECONDS, _RESERVE_SHARE * limit)
+
+
+def has_time_left(state: RunState, seconds: float) -> bool:
+    """May more be measured after `seconds` in all, now that the search is over?"""
+    budget = state.config.budget
+    spent = ((budget.seconds, seconds), (budget.device_seconds, state.device_seconds))
+    return all(limit is None or used < limit for limit, used in spent)
 
 
 def reason_to_stop(state: RunState, seconds: float, *, more_first: bool = False) -> str | None:
@@ -29,27 +37,44 @@ def reason_to_stop(state: RunState, seconds: float, *, more_first: bool = False)
     reasons = (
         (budget.evaluations, evaluated, "evaluations"),
         (budget.rounds, state.rounds, "rounds"),
-        (budget.device_seconds, state.device_seconds, "seconds of evaluation"),
         (budget.tokens, tokens, "tokens"),
         (budget.dollars, state.usage.dollars, "dollars"),
     )
     for limit, used, unit in reasons:
         if limit is not None and used >= limit:
             return f"the budget of {limit:g} {unit} is spent"
-    most = seconds_to_search(budget)
-    if most is not None and seconds >= most:
-        return f"the budget of {budget.seconds:g} seconds is spent"
+    times = (
+        (budget.seconds, seconds, "seconds"),
+        (budget.device_seconds, state.device_seconds, "seconds of evaluation"),
+    )
+    for limit, spent, unit in times:
+        if limit is not None and spent >= seconds_to_search(limit):
+            return f"the budget of {limit:g} {unit} is spent"
     if best is None or state.is_challenging(best):
         return None
     if budget.plateau is not None and not more_first and state.since_best >= budget.plateau:
         return f"{budget.plateau} evaluations without a new best"
     if budget.target is not None and best.score >= budget.target:
         return _reached(budget)
-    if best.evaluation.rooflines:
-        nearest = min(roofline.share for roofline in best.evaluation.rooflines)
-        if nearest >= _NEAR_THE_LIMIT:
-            return f"the best kernel is at {nearest:.0%} of the device's limit"
-    return None
+    return _at_the_limit(best.evaluation.rooflines)
+
+
+def _at_the_limit(rooflines: Sequence[Roofline]) -> str | None:
+    """Where nothing is left to gain on any workload.
+
+    One that is bound by its launch is at its limit if there is but one launch, and it takes hardly
+    longer than an empty kernel: the least that a kernel can do takes as long again.
+    """
+    launching = [roofline for roofline in rooflines if roofline.bound == "launch"]
+    working = [roofline for roofline in rooflines if roofline.bound != "launch"]
+    if any(each.launches > 1 or each.share < _NEAR_A_LAUNCH for each in launching):
+        return None
+    nearest = min((each.share for each in working), default=1.0)
+    if not rooflines or nearest < _NEAR_THE_LIMIT:
+        return None
+    if not working:
+        return "the best kernel takes as long as launching one"
+    return f"the best kernel is at {nearest:.0%} of the device's limit"
 
 
 def without_luck(why: str, state: RunState, best: str | None) -> str:

@@ -13,7 +13,8 @@ from kernel_smith.runs.presets import PRESETS, PROTOCOLS, find_preset
 from kernel_smith.search.methods import find_method
 
 _SEED = "seed"  # who is named among the proposers, and writes a first program only
-_KNOWN = ("tuner", "mutator", "model", _SEED)
+_MERGER = "merger"
+_KNOWN = ("tuner", "mutator", _MERGER, "model", _SEED)
 
 
 def configure(
@@ -38,6 +39,8 @@ def configure(
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
+    if len(task.workloads) < 2:  # there is nothing to take from one for the other
+        weights = {name: weight for name, weight in weights.items() if name != _MERGER}
     if models is None and "model" in weights:
         raise BadInput(
             "a model is to be asked, but none is named",

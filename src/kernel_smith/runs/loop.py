@@ -43,9 +43,9 @@ from kernel_smith.records import (
     StepEvaluated,
     StepProposed,
 )
-from kernel_smith.runs.budget import reason_to_stop, without_luck
+from kernel_smith.runs.budget import has_time_left, reason_to_stop, without_luck
 from kernel_smith.runs.confirm import answer, measure_at_length, next_to_confirm
-from kernel_smith.runs.remeasure import Remeasuring
+from kernel_smith.runs.remeasure import Remeasuring, remeasured
 from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
 from kernel_smith.search.base import Exhausted, Strategy
@@ -153,19 +153,21 @@ class Loop:
 
     def _confirm(self, begin: float) -> str | None:
         """Measure the best at full length; why that was not possible, if it was not."""
-        limit = self.state.config.budget.seconds
         while not self.stopping:
-            in_time = limit is None or time.monotonic() - begin < limit
+            in_time = has_time_left(self.state, time.monotonic() - begin)
             name = next_to_confirm(self.state, in_time=in_time)
             if name is None:
                 return None
             self.emit(ConfirmationBegun(candidate=name, at=_now()))
+            submitted = time.monotonic()
             try:
                 shown = measure_at_length(self.state, self._engine, name, lambda: self.stopping)
             except (UserError, InternalError) as error:
                 return str(error)
             if shown is not None:
-                self.emit(Remeasured(candidate=name, evaluation=shown, confirming=True, at=_now()))
+                spent = time.monotonic() - submitted
+                event = remeasured(name, shown, spent).model_copy(update={"confirming": True})
+                self.emit(event)
         return None
 
     def emit(self, event: Event) -> Step | None:
@@ -377,11 +379,9 @@ class Loop:
 
     def _take_remeasured(self, future: Future[Evaluation]) -> None:
         event = self._remeasuring.take(future)
-        if event is None:
-            return
         was_contender = event.candidate in self.state.ranking.challenges
         self.emit(event)
-        if was_contender:
+        if was_contender and isinstance(event, Remeasured):
             for step in self.state.steps_about(event.candidate):
                 if step.proposal.candidate.content_hash == event.candidate:
                     self._teach(step)

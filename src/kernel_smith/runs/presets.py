@@ -19,7 +19,7 @@ def embedded(backend: str) -> RunConfig:
     """No model: numbers are tuned, structure is mutated, the compiler's kernel joins in."""
     return RunConfig(
         backend=backend,
-        proposers={"tuner": 1.0, "mutator": 1.0},
+        proposers={"tuner": 1.0, "mutator": 1.0, "merger": 0.5},
         budget=Budget(evaluations=60, plateau=30),
         options=_OPTIONS,
         confirmation=_CONFIRMATION,
@@ -31,7 +31,7 @@ def with_model(backend: str) -> RunConfig:
     """A model for structure, beside what needs none."""
     return RunConfig(
         backend=backend,
-        proposers={"model": 1.5, "tuner": 1.0, "mutator": 0.7},
+        proposers={"model": 1.5, "tuner": 1.0, "mutator": 0.7, "merger": 0.4},
         budget=Budget(evaluations=120, plateau=60),
         options=_OPTIONS,
         confirmation=_CONFIRMATION,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.records import Evaluation, Remeasured
+from kernel_smith.records import Evaluation, MeasuredInVain, Remeasured
 from kernel_smith.runs.state import RunState
 
 _ATTEMPTS = 2
@@ -86,17 +86,17 @@ class Remeasuring:
         self.under_way[future] = _UnderWay(challenge, time.monotonic())
         future.add_done_callback(self._on_done)
 
-    def take(self, future: Future[Evaluation]) -> Remeasured | None:
-        """Take what was measured; the event that it is worth, if any."""
+    def take(self, future: Future[Evaluation]) -> Remeasured | MeasuredInVain:
+        """Take what was measured, and return the event that it is."""
         done = self.under_way.pop(future)
         shown = future.result()
         counts, following = done.challenge.after(shown, self._state)
         if following is not None:
             self.waiting.appendleft(following)
-        if not counts:
-            return None
-        spent = time.monotonic() - done.begin
-        return remeasured(done.challenge.measured, shown, spent)
+        name, spent = done.challenge.measured, time.monotonic() - done.begin
+        if counts:
+            return remeasured(name, shown, spent)
+        return MeasuredInVain(candidate=name, seconds=spent, at=datetime.now(UTC))
 
     def _all(self) -> list[Challenge]:
         return [*self.waiting, *(each.challenge for each in self.under_way.values())]

@@ -32,11 +32,11 @@ from kernel_smith.records import (
 from kernel_smith.runs.first_programs import first_programs
 from kernel_smith.runs.loop import Audience, Loop
 from kernel_smith.runs.remeasure import Remeasuring
-from kernel_smith.runs.state import OUTSIDE, RunState
+from kernel_smith.runs.state import RunState
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.search.base import Strategy
 from kernel_smith.search.methods import make_strategy
-from kernel_smith.store import Store
+from kernel_smith.store import OUTSIDE, Store
 
 
 @dataclass
@@ -161,9 +161,7 @@ class Run:
         while remeasuring:
             if remeasuring.waiting:
                 remeasuring.submit()
-            event = remeasuring.take(done.get())
-            if event is not None:
-                self._emit(event)
+            self._emit(remeasuring.take(done.get()))
 
     def _emit(self, event: Event) -> None:
         self.append(event)

@@ -31,9 +31,13 @@ def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
         from kernel_smith.proposers.mutator import Mutator
 
         return InThreads(Mutator(config.seed), config.proposals_in_flight)
+    if name == "merger":
+        from kernel_smith.proposers.merger import Merger
+
+        return InThreads(Merger(), config.proposals_in_flight)
     if name == "model":
         from kernel_smith.proposers.model import ModelProposer, make_settings
 
         settings, budget = make_settings(config.settings.get("model", {})), config.budget
         return ModelProposer(settings, tokens=budget.tokens, dollars=budget.dollars, spent=spent)
-    raise BadInput(f"no proposer is called {name!r}", hint="choose tuner, mutator or model")
+    raise BadInput(f"no proposer is called {name!r}", hint="choose tuner, mutator, merger or model")

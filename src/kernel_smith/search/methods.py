@@ -22,7 +22,7 @@ MakeStrategy = Callable[[RunConfig], Strategy]
 
 METHODS: dict[str, MakeStrategy] = {
     "islands": Islands,
-    "paper": Islands,
+    "paper": Islands.of_the_paper,
     "greedy": Greedy,
     "refinement": Greedy,
     "uct": Uct,

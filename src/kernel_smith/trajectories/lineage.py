@@ -44,7 +44,6 @@ class Program:
     beside: dict[str, int] = field(default_factory=dict)
     """The numbers of the last events with evaluations beside other programs."""
     score: float = 0.0
-    was_best: bool = False
 
 
 @dataclass
@@ -79,6 +78,10 @@ class RunIndex:
     def best(self) -> str | None:
         return self._ranking.best
 
+    def was_best(self, candidate: str) -> bool:
+        """Whether a program took the lead and held it; one that had luck did not."""
+        return candidate in self._ranking.held
+
     def is_measured(self, candidate: str) -> bool:
         return candidate in self.programs and self.programs[candidate].measured > 0
 
@@ -112,18 +115,11 @@ class RunIndex:
             return
         self.evaluated.add(event.step)
         self._measure(own, sequence, event.evaluation)
-        self._note_best()
 
     def _remeasured(self, sequence: int, event: Remeasured) -> None:
         if event.candidate not in self.programs or event.evaluation.stage is Stage.UNSTABLE:
             return
         self._measure(event.candidate, sequence, event.evaluation)
-        self._note_best()
-
-    def _note_best(self) -> None:
-        """One that looked best by luck was none."""
-        if self.best is not None and self.best in self._ranking.held:
-            self.programs[self.best].was_best = True
 
     def _measure(self, candidate: str, sequence: int, evaluation: Evaluation) -> None:
         program = self.programs[candidate]

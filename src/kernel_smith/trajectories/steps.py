@@ -128,7 +128,7 @@ class _RunReader:
             flagged=self._flagged(task, proposal),
             shown=shown,
             best_shown=max(map(self._index.score_of, shown), default=0.0),
-            was_best=self._index.programs[own].was_best,
+            was_best=self._index.was_best(own),
             repairs=proposal.details.get("repairs"),
             conversation=proposal.conversation,
         )

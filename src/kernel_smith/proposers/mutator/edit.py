@@ -33,18 +33,30 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """What is known of where candidates are timed; None: nothing is."""
+
+    cores: int | None = None
+    multiprocessors: int | None = None
+
+
+UNKNOWN = Machine()
+
+
+@dataclass(frozen=True)
 class Edit:
     """A structural change of a candidate that should leave its results as they are."""
 
     name: str
     backends: tuple[str, ...]
     sentence: str
-    find: Callable[[str], list[Site]]
+    find: Callable[[str, Machine], list[Site]]
     replace: Callable[[str, Site], str]
 
-    def sites(self, source: str) -> list[Site]:
-        """Where and how the edit applies to a candidate; nowhere if it cannot be read."""
-        return self.find(source)
+    def sites(self, source: str, machine: Machine = UNKNOWN) -> list[Site]:
+        """Where and how the edit applies to a candidate; nowhere if it cannot be read, or if this
+        machine has no use for it."""
+        return self.find(source, machine)
 
     def apply(self, source: str, site: Site) -> str:
         """The candidate with the edit applied. The site must come from the same source."""

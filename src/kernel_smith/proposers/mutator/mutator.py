@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kernel_smith.proposers.base import NothingToPropose, parent_of
-from kernel_smith.proposers.mutator.edit import Edit, Site
+from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 from kernel_smith.proposers.mutator.registry import EDITS, PROMISES
 from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Proposal, Request
 from kernel_smith.records.gains import timed_beside
@@ -60,12 +60,12 @@ class Mutator:
     def propose(self, request: Request) -> Proposal:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
         elite = parent_of(request)
-        parent = elite.candidate
+        parent, machine = elite.candidate, _machine_of(elite.evaluation)
         with self._lock:
             tried = self._tried[parent.content_hash]
             rng = random.Random(f"{self._seed} {request.seed} {len(tried)} {parent.content_hash}")
             for _ in range(_ATTEMPTS):
-                chosen = self._choose(parent, tried, rng)
+                chosen = self._choose(parent, machine, tried, rng)
                 if chosen is not None:
                     return self._proposal(elite, *chosen)
         raise NothingToPropose(f"every edit was tried on {parent.content_hash[:12]}")
@@ -81,15 +81,15 @@ class Mutator:
                     self._records[name].note(success, 1 / len(edits))
 
     def _choose(
-        self, parent: Candidate, tried: set[str], rng: random.Random
+        self, parent: Candidate, machine: Machine, tried: set[str], rng: random.Random
     ) -> tuple[Candidate, list[tuple[Edit, Site]]] | None:
         """A change that was not tried yet; None if the one that was drawn leads nowhere."""
-        sites = self._sites(parent)
+        sites = self._sites(parent, machine)
         fresh = _untried(sites, tried)
         chain = not fresh or rng.random() < _CHAIN_SHARE
         candidate, steps = parent, []
         for number in range(2 if chain else 1):
-            open_sites = self._sites(candidate) if number else sites if chain else fresh
+            open_sites = self._sites(candidate, machine) if number else sites if chain else fresh
             if not open_sites:
                 return None
             edit, site = self._draw(open_sites, rng)
@@ -102,8 +102,8 @@ class Mutator:
         tried.add(key)
         return (candidate, steps) if fits and is_new else None
 
-    def _sites(self, candidate: Candidate) -> Sites:
-        return _all_sites(self._edits, candidate.backend, candidate.source)
+    def _sites(self, candidate: Candidate, machine: Machine) -> Sites:
+        return _all_sites(self._edits, candidate.backend, candidate.source, machine)
 
     def _draw(self, sites: Sites, rng: random.Random) -> tuple[Edit, Site]:
         promise = {}
@@ -150,16 +150,23 @@ def _success(gain: Interval | None) -> float:
     return min(max(math.log(certain) / math.log(_GREAT), 0.0), 1.0)
 
 
+def _machine_of(evaluation: Evaluation) -> Machine:
+    """Where the parent was timed, its children will be."""
+    cores = len(evaluation.timing.cores) if evaluation.timing is not None else None
+    device = evaluation.device
+    return Machine(cores or None, device.multiprocessors if device is not None else None)
+
+
 @lru_cache(maxsize=32)
-def _all_sites(edits: tuple[Edit, ...], backend: str, source: str) -> Sites:
+def _all_sites(edits: tuple[Edit, ...], backend: str, source: str, machine: Machine) -> Sites:
     """The sites that a candidate offers. Not to be changed."""
-    found = {edit.name: _found(edit, source) for edit in edits if backend in edit.backends}
+    found = {edit.name: _found(edit, source, machine) for edit in edits if backend in edit.backends}
     return {name: sites for name, sites in found.items() if sites}
 
 
-def _found(edit: Edit, source: str) -> list[Site]:
+def _found(edit: Edit, source: str, machine: Machine) -> list[Site]:
     try:
-        return edit.sites(source)
+        return edit.sites(source, machine)
     except RecursionError:  # a text that is nested beyond reason
         return []
 

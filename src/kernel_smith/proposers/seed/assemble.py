@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernel_smith.programs.merge import workload_function
 from kernel_smith.proposers.seed.cpp_text import cpp_source
 from kernel_smith.proposers.seed.reference import Reference
 from kernel_smith.proposers.seed.refusal import refused
@@ -88,7 +89,7 @@ def _functions(parts: Sequence[Specialisation], bodies: list[str]) -> tuple[list
     for part, body in zip(parts, bodies, strict=True):
         parameters = ", ".join(one.name for one in part.inputs)
         text = f"({parameters}):\n{textwrap.indent(_wrapped(body), '    ')}"
-        functions.setdefault(text, f"run_{identifier(part.workload)}")
+        functions.setdefault(text, workload_function(part.workload))
         called.append(functions[text])
     return [f"def {name}{text}" for text, name in functions.items()], called
 

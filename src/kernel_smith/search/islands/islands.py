@@ -1,8 +1,8 @@
 """Islands with MAP-Elites: the method of the Kernel-Smith paper, and of OpenEvolve before it.
 
 A bandit chooses who is asked. Islands have their turns; each keeps the best programs of every
-kind. A parent is drawn from the island whose turn it is, and now and then the best of each visits
-the next.
+kind. A parent is drawn from the island whose turn it is, or is the best of the run, and now and
+then the best of each island visits the next.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kernel_smith.records import (
+    Elite,
     Event,
     Label,
     Migrated,
@@ -29,17 +30,26 @@ if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState, Step
 
 _ISLAND = "island"
+# Of recorded steps from the best 15.3% were new bests, of those from others 4.2%.
+_FROM_BEST = 0.4
+_FROM_FRONT = 0.25  # as often again, one that is the best on some workload
 
 
 class Islands:
     """A `Strategy`."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, from_best: float = _FROM_BEST) -> None:
         self.archive = Archive(ArchiveConfig.of(config))
         self.bandit = Bandit(config.proposers)
         self._islands = config.islands
         self._migrate_every = config.migrate_every
         self._exemplars = config.exemplars
+        self._from_best = from_best
+
+    @classmethod
+    def of_the_paper(cls, config: RunConfig) -> Islands:
+        """Every parent comes from the island whose turn it is."""
+        return cls(config, from_best=0.0)
 
     def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask | None:
         worker = self.bandit.choose(free)
@@ -49,11 +59,21 @@ class Islands:
         label: Label = {_ISLAND: island}
         if state.best is None:
             return Ask(worker=worker, context=context_of(state, None), label=label)
-        parent = self.archive.sample_parent(island, rng)
+        parent = self._parent(state, island, rng)
         shown = self.archive.exemplars(parent, self._exemplars, rng, island)
         name = parent.candidate.content_hash
         context = context_of(state, name, shown)
         return Ask(worker=worker, parent=name, context=context, label=label)
+
+    def _parent(self, state: RunState, island: int, rng: Random) -> Elite:
+        """The best, one that is the best on some workload, or one of the island."""
+        drawn = rng.random()
+        if drawn < self._from_best and state.best is not None:
+            return state.best
+        ahead = list(state.front.specialists().values())
+        if drawn < self._from_best * (1 + _FROM_FRONT) and ahead:
+            return state.evaluated[rng.choice(ahead)]
+        return self.archive.sample_parent(island, rng)
 
     def hear(self, event: Event, state: RunState) -> None:
         self.bandit.hear(event, state)

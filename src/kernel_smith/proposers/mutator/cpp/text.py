@@ -14,7 +14,7 @@ import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
 from kernel_smith.inline.literals import find_sources
-from kernel_smith.proposers.mutator.edit import Edit, Site, Splice, splice
+from kernel_smith.proposers.mutator.edit import Edit, Machine, Site, Splice, splice
 
 _PARSER_LANGUAGE = Language(tree_sitter_cpp.language())
 
@@ -90,11 +90,18 @@ def rewritten(text: CppText, node: Node, splices: Iterable[Splice]) -> str:
     return splice(text.of(node), moved)
 
 
-def cpp_edit(name: str, sentence: str) -> Callable[[Callable[[CppText], Iterator[Site]]], Edit]:
-    """Makes an edit of a function that finds the sites in one C++ text."""
+def cpp_edit(
+    name: str, sentence: str, *, threads: bool = False
+) -> Callable[[Callable[[CppText], Iterator[Site]]], Edit]:
+    """Makes an edit of a function that finds the sites in one C++ text.
+
+    `threads`: it shares work among threads, which gains nothing on one core.
+    """
 
     def make(find_in: Callable[[CppText], Iterator[Site]]) -> Edit:
-        def find(source: str) -> list[Site]:
+        def find(source: str, machine: Machine) -> list[Site]:
+            if threads and machine.cores == 1:
+                return []
             return [
                 replace(site, part=part)
                 for part, text in enumerate(cpp_texts(source))

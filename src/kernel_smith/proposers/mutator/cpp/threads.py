@@ -44,7 +44,9 @@ def runs_in_threads(loop: Loop) -> bool:
     return False
 
 
-@cpp_edit("parallelise-loop", "Share the iterations of an independent loop among threads.")
+@cpp_edit(
+    "parallelise-loop", "Share the iterations of an independent loop among threads.", threads=True
+)
 def parallelise(text: CppText) -> Iterator[Site]:
     for place, loop in places(text):
         around = enclosing(loop)
@@ -56,7 +58,11 @@ def parallelise(text: CppText) -> Iterator[Site]:
         yield Site(place, text.before(loop.node, line))
 
 
-@cpp_edit("collapse-loops", "Share the iterations of two nested loops among threads as one range.")
+@cpp_edit(
+    "collapse-loops",
+    "Share the iterations of two nested loops among threads as one range.",
+    threads=True,
+)
 def collapse(text: CppText) -> Iterator[Site]:
     for place, loop in places(text):
         inner = loop.perfect_inner()
@@ -70,7 +76,9 @@ def collapse(text: CppText) -> Iterator[Site]:
             yield Site(place, (_appended(text, pragma, " collapse(2)"),))
 
 
-@cpp_edit("schedule-loop", "Hand out the iterations of a threaded loop in smaller pieces.")
+@cpp_edit(
+    "schedule-loop", "Hand out the iterations of a threaded loop in smaller pieces.", threads=True
+)
 def schedule(text: CppText) -> Iterator[Site]:
     for place, loop in places(text):
         pragma = pragma_before(loop)
@@ -81,7 +89,9 @@ def schedule(text: CppText) -> Iterator[Site]:
             yield Site(place, (_appended(text, pragma, f" schedule({choice})"),), choice)
 
 
-@cpp_edit("private-buffer", "Give each iteration its own scratch buffer, then use threads.")
+@cpp_edit(
+    "private-buffer", "Give each iteration its own scratch buffer, then use threads.", threads=True
+)
 def private_buffer(text: CppText) -> Iterator[Site]:
     numbered = list(places(text))
     for position, (place, loop) in enumerate(numbered):

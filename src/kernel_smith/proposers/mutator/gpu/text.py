@@ -20,7 +20,7 @@ from kernel_smith.proposers.mutator.cpp.text import (
     parse,
     with_splices,
 )
-from kernel_smith.proposers.mutator.edit import Edit, Site
+from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 
 DIALECTS = ("cuda", "maca", "hip")
 
@@ -79,7 +79,7 @@ def gpu_edit(
     """Makes an edit of a function that finds the sites in one text."""
 
     def make(find_in: Callable[[GpuText], Iterator[Site]]) -> Edit:
-        def find(source: str) -> list[Site]:
+        def find(source: str, machine: Machine) -> list[Site]:
             return [
                 replace(site, part=part)
                 for part, text in enumerate(gpu_texts(source))

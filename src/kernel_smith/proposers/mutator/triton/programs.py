@@ -14,6 +14,8 @@ from kernel_smith.proposers.mutator.triton.text import (
     triton_edit,
 )
 
+_USUAL_MULTIPROCESSORS = 132  # of an H100 or H200, where nobody knows better
+
 
 def _ranges(text: TritonText) -> Iterator[tuple[str, ast.Call]]:
     """The loops over a plain `range` in kernels."""
@@ -95,7 +97,9 @@ def swap_grid_axes(text: TritonText) -> Iterator[Site]:
     "Launch as many programs as the GPU runs at once, and let each take one piece after the other.",
 )
 def persistent(text: TritonText) -> Iterator[Site]:
-    for programs in (264, 1056):
+    multiprocessors = text.machine.multiprocessors or _USUAL_MULTIPROCESSORS
+    for each in (2, 8):
+        programs = each * multiprocessors
         count = "tl.cdiv(all_programs - tl.program_id(0), tl.num_programs(0))"
         program = "tl.program_id(0) + step * tl.num_programs(0)"
         size = f"min({{0}}, {programs})"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
-from kernel_smith.proposers.mutator.edit import Edit, Site, Splice, splice
+from kernel_smith.proposers.mutator.edit import Edit, Machine, Site, Splice, splice
 
 _ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
 
@@ -24,6 +24,7 @@ class TritonText:
 
     text: str
     tree: ast.Module
+    machine: Machine
 
     @cached_property
     def kernels(self) -> list[ast.FunctionDef]:
@@ -118,8 +119,8 @@ def triton_edit(
     """Makes an edit of a function that finds the sites in one candidate."""
 
     def make(find_in: Callable[[TritonText], Iterator[Site]]) -> Edit:
-        def find(source: str) -> list[Site]:
-            text = _read(source)
+        def find(source: str, machine: Machine) -> list[Site]:
+            text = _read(source, machine)
             if text is None or "import triton.language as tl" not in source:
                 return []
             return [site for site in find_in(text) if text.is_python_with(site.splices)]
@@ -176,10 +177,10 @@ def _first_line(node: ast.stmt) -> int:
 
 
 @lru_cache(maxsize=4)
-def _read(source: str) -> TritonText | None:
+def _read(source: str, machine: Machine) -> TritonText | None:
     """Every edit asks for it."""
     tree = _parsed(source)
-    return None if tree is None else TritonText(source, tree)
+    return None if tree is None else TritonText(source, tree, machine)
 
 
 def _parsed(source: str) -> ast.Module | None:
