@@ -30,6 +30,7 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
     "one tap with steps": (torch.nn.Conv2d(8, 8, 1, stride=3), (1, 8, 10, 8)),
     "in groups": (torch.nn.Conv2d(12, 18, 3, groups=3, padding=1), (2, 12, 6, 6)),
     "depthwise": (torch.nn.Conv2d(6, 12, 3, groups=6, stride=2), (2, 6, 9, 9)),
+    "depthwise, long": (torch.nn.Conv1d(3, 6, 5, groups=3, padding=4, dilation=2), (1, 3, 5000)),
     "of lines": (torch.nn.Conv1d(5, 4, 4, stride=3, dilation=2, padding=1), (3, 5, 50)),
     "of volumes": (torch.nn.Conv3d(3, 4, (2, 3, 5), padding=(1, 0, 2)), (2, 3, 5, 6, 7)),
     "transposed": (torch.nn.ConvTranspose2d(5, 6, 3), (2, 5, 6, 7)),

@@ -37,6 +37,8 @@ _SETTINGS = {
     "cpp.dynamic_threads": True,
     "cpp.weight_prepack": False,
 }
+# Channels come last for a library that does as well without, and each way costs a kernel.
+_CPU_SETTINGS = {"layout_optimization": False}
 # Folding would compute on a device that is not there.
 _PRETENDED_SETTINGS = {"joint_graph_constant_folding": False}
 
@@ -53,7 +55,7 @@ def compile_graph(
     mode = fake_tensors() if pretended else contextlib.nullcontext()
     with (
         refusing("the compiler cannot take the model"),
-        _settings(pretended),
+        _settings(device, pretended),
         _listening(only_text) as texts,
         torch.no_grad(),
         mode,
@@ -72,8 +74,9 @@ def compile_graph(
 
 
 @contextlib.contextmanager
-def _settings(pretended: bool) -> Iterator[None]:
-    wanted = _SETTINGS | (_PRETENDED_SETTINGS if pretended else {})
+def _settings(device: str, pretended: bool) -> Iterator[None]:
+    wanted = _SETTINGS | (_CPU_SETTINGS if device == "cpu" else {})
+    wanted |= _PRETENDED_SETTINGS if pretended else {}
     known = {key: value for key, value in wanted.items() if _is_setting(key)}
     with inductor.patch(known):
         yield
