@@ -18,6 +18,7 @@ from kernel_smith.cli import (
     doctor,
     evaluate,
     knowledge,
+    mcp,
     optimize,
     outside,
     profile,
@@ -53,6 +54,7 @@ app.command("ship")(ship.ship)
 app.command("profile")(profile.profile)
 app.command("doctor")(doctor.doctor)
 app.command("knowledge")(knowledge.knowledge)
+app.command("mcp")(mcp.mcp)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")
