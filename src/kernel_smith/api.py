@@ -13,7 +13,7 @@ from kernel_smith.cli.output import progress as progress_line
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.engines import open_engine
-from kernel_smith.proposers.model import make_settings, parse_model, read_settings
+from kernel_smith.proposers.model import check_models, make_settings, parse_model, read_settings
 from kernel_smith.proposers.seed import PATIENCE_MINUTES, Seed, make_seed
 from kernel_smith.records import Baseline, Budget, Candidate, Evaluation, Event, Options, Task
 from kernel_smith.runs.config import configure
@@ -59,7 +59,7 @@ def optimize(
     A module becomes a task by itself; `example_inputs` are the arguments of a call, a tuple, or a
     list of such calls, whose sizes become workloads. `backend` is `cpp` unless the module is on a
     GPU, then `triton`. `minutes` and `evaluations` limit the search, or `budget` in all detail.
-    `models` are those to ask: a TOML file, or NAME@BASE_URL, one or several.
+    `models` are those to ask: a TOML file, or NAME[@BASE_URL], one or several.
 
     `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`
     and `precision` are those of `kernel-smith optimize`. `engine` is the address of whoever
@@ -86,6 +86,8 @@ def optimize(
         lanes=lanes,
         starts=[Candidate(backend=chosen, source=text, name="start.py") for text in starts] or None,
     )
+    if "model" in config.proposers:
+        check_models(make_settings(config.settings["model"]))
     with (
         Store.open(Path(store or default_path()), create=True) as book,
         Run.start(book, task, config) as run,
@@ -204,7 +206,7 @@ def _positive(name: str, value: float) -> float:
 def _model_settings(models: str | Path | Sequence[str] | None) -> dict[str, Any] | None:
     if models is None:
         return None
-    if isinstance(models, Path) or (isinstance(models, str) and "@" not in models):
+    if isinstance(models, Path) or (isinstance(models, str) and models.endswith(".toml")):
         return read_settings(Path(models)).model_dump(mode="json")
     named = [models] if isinstance(models, str) else models
     parsed = [parse_model(text).model_dump(mode="json") for text in named]

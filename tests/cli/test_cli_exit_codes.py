@@ -8,7 +8,7 @@ from pathlib import Path
 from kernel_smith import errors
 from kernel_smith.cli import exit_codes
 
-README = Path(__file__).parents[2] / "README.md"
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "judging.md"
 
 
 def listed(text: str) -> set[int]:
@@ -20,5 +20,5 @@ def test_every_code_is_in_both_tables() -> None:
     kinds = (errors.BadInput, errors.MissingPrerequisite, errors.Interrupted, errors.InternalError)
     codes = {0, exit_codes.NEGATIVE, exit_codes.UNDECIDED, *(kind.exit_code for kind in kinds)}
     assert listed(str(exit_codes.__doc__)) == codes
-    table = README.read_text().partition("| exit code |")[2].partition("\n\n")[0]
+    table = DOCUMENTED.read_text().partition("| exit code |")[2].partition("\n\n")[0]
     assert listed(table) == codes

@@ -233,14 +233,45 @@ def test_a_run_keeps_its_own_copy_of_the_task(cli: Cli, quick_runs: None, slow: 
 # ---------------------------------------------------------------- models that do not answer
 
 
-def test_a_model_that_cannot_be_reached_does_not_end_the_run(
-    cli: Cli, quick_runs: None, slow: Path
+MODEL = ("--proposer", "model", "--model")
+
+
+def test_a_model_that_cannot_be_reached_is_an_error_before_anything_is_done(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = "nobody@http://127.0.0.1:9/v1,retries=0"
-    done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 3)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    done = cli(*RUN, *MODEL, "nobody,retries=0")
+    done.complains(2, "http://127.0.0.1:9/v1: cannot connect", "start the server, or correct")
+    assert "... asking each model one question" in done.err
+    assert not Path("r.sqlite").exists(), "no run was started"
+
+
+def test_a_model_that_is_of_no_use_is_an_error_in_the_end_and_others_go_on(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
+    with OpenAIServer([Reply("I would rather not.")]) as server:
+        model = f"m@{server.base_url},price_prompt=1000,price_completion=1000,retries=0"
+        done = cli(*RUN, *MODEL, model, "--evaluations", 6)
+        done.complains(3, "no model gave a new program", "gave no usable program", "resume slow-")
+        assert re.search(r"\(\d+ requests?, [\d,]+ tokens, \$\d+\.\d\d\)", done.err)
+        assert stored().funnel["evaluated"] >= 6
+        assert Path("slow_best.py").exists(), "what the others found is there"
+    again = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 9)
+    again.complains(2, "cannot connect")
+    assert stored().ended is not None, "the run was left as it was"
+
+
+def test_a_model_that_works_for_a_while_is_no_error(
+    cli: Cli, slow: Path, honest_source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
+    changed = honest_source.replace("++i", "i += 1")
+    replies = [Reply(f"Change: one.\n```python\n{changed}```\n"), Reply("No more.")]
+    with OpenAIServer(replies) as server:
+        done = cli(*RUN, *MODEL, f"m@{server.base_url}", "--evaluations", 5)
     assert done.code == 0, done.err
-    assert "model    dropped: http://127.0.0.1:9/v1: cannot connect" in done.err
-    assert stored().funnel["evaluated"] >= 3
+    assert "error:" not in done.err
 
 
 def test_a_model_that_hangs_does_not_keep_others_waiting(
@@ -337,7 +368,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
         (("slow", "--proposer", "oracle"), ("'oracle'", "mutator, seed, tuner")),
         (("slow", "--preset", "model"), ("none is named", "--model NAME@BASE_URL")),
         (("slow", "--proposer", "model"), ("none is named", "--models FILE.toml")),
-        (("slow", "--model", "qwen"), ("not a model: 'qwen'", "NAME@BASE_URL")),
+        (("slow", "--model", "qwen@here"), ("not a model: 'qwen@here'", "NAME[@BASE_URL]")),
         (("slow", "--model", "q@http://x/v1,weight=heavy"), ("weight", "known keys")),
         (("slow", "--models", "none.toml"), ("none.toml", "[[models]]")),
         (("slow", "--model", "q@http://x/v1", "--models", "m.toml"), ("together", "in the file")),

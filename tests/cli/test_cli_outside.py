@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from kernel_smith.cli.evolution_view import _Panel, curve
+from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
     Candidate,
@@ -26,7 +27,6 @@ from kernel_smith.records import (
     Proposal,
     Reason,
     Remeasured,
-    Request,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -36,6 +36,7 @@ from kernel_smith.records import (
     Task,
     Usage,
 )
+from kernel_smith.runs.outside import Assignment
 from kernel_smith.runs.presets import find_preset
 from kernel_smith.runs.run import Run, fold
 from kernel_smith.runs.state import RunState
@@ -91,14 +92,74 @@ def test_ask_shows_the_parent_its_evidence_and_the_answer_to_give(
     done = cli("ask", run, "--best", *SAVED)
     assert done.code == 0, done.err
     assert Path("slow_parent.py").read_text() == honest_source
-    assert "Improve slow_parent.py, which does task slow (precision strict)." in done.out
+    assert "Improve slow_parent.py from step 0, which does task slow (precision" in done.out
     assert "ok: correct, 1.50x" in done.out
-    parent = Candidate(source=honest_source).content_hash[:12]
-    answer = f"kernel-smith tell {run} --candidate FILE --parent {parent} --store r.sqlite"
+    answer = f"kernel-smith tell {run} --candidate FILE --parent 0 --store r.sqlite"
     assert f"next: {answer}" in done.out
-    request = Request.model_validate(cli("ask", run, *SAVED, "--json").json)
-    assert request.parent.candidate.source == honest_source
-    assert request.task == task
+    given = Assignment.model_validate(cli("ask", run, *SAVED, "--json").json)
+    assert given.request.parent is not None
+    assert given.request.parent.candidate.source == honest_source
+    assert given.request.task == task
+    assert (given.run, given.parent_step) == (run, 0)
+    assert "class ModelNew" in given.rules and "kernel_smith.inline import cpp" in given.dialect
+    assert given.reference == task.source
+    system, user = given.messages
+    for text in (given.rules, given.dialect, given.reference.strip()):
+        assert text in system.content
+    assert honest_source.strip() in user.content
+
+
+def test_ask_can_be_for_any_step_and_shows_the_prompt_as_a_model_gets_it(
+    cli: Cli, task: Task, honest_source: str
+) -> None:
+    other = honest_source.replace("++i", "i += 1")
+    run = begin(task, (honest_source, 1.5), (other, 1.2))
+    prompt = cli("ask", run, "--parent", 1, "--prompt", *SAVED).out
+    sent = cli("ask", run, "--parent", 1, "--json", *SAVED).json["messages"]
+    assert prompt == "".join(f"[{each['role']}]\n{each['content']}\n\n" for each in sent)
+    assert other.strip() in prompt and honest_source.strip() not in prompt
+    assert "Improve slow_parent.py from step 1," in cli("ask", run, "--parent", 1, *SAVED).out
+    cli("ask", run, "--parent", 7, *SAVED).complains(2, "--parent 7: none", "runs show")
+    cli("ask", run, "--parent", 1, "--best", *SAVED).complains(2, "--best and --parent", "one")
+
+
+class Sobering(TrivialEngine):
+    """An engine whose second look at the new program is less kind than the first."""
+
+    def __init__(self, old: str) -> None:
+        super().__init__(self._speed)
+        self._old, self._looks = old, 0
+
+    def _speed(self, candidate: Candidate) -> float:
+        if candidate.source == self._old:
+            return 1.5
+        self._looks += 1
+        return 3.0 if self._looks == 1 else 1.1
+
+    def __enter__(self) -> Sobering:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_tell_shows_the_measuring_that_decided(
+    cli: Cli, task: Task, honest_source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(task, (honest_source, 1.5))
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Sobering(honest_source))
+    Path("mine.py").write_text(honest_source.replace("++i", "i += 1"))
+    done = cli("tell", run, "--candidate", "mine.py", "--parent", 0, *SAVED)
+    assert done.code == 0, done.err
+    at_first, _, again = done.out.partition("It took the lead")
+    verdict, following = done.out.splitlines()[-2:]
+    assert "ok: correct, 3.00x" in at_first
+    assert "\n  this program: 1.10x the speed of eager (95%: " in again
+    assert verdict == "The best of the run is step 0."
+    assert following.startswith("next: kernel-smith ask")
+    Path("mine.py").write_text(honest_source.replace("++i", "i = i + 1"))
+    told = cli("tell", run, "--candidate", "mine.py", *SAVED, "--json", "-q").json
+    assert (told["step"], told["best_step"]) == (2, 0)
+    assert told["measured_again"][0]["step"] == 2
 
 
 def test_ask_needs_a_program_to_improve(cli: Cli, task: Task, wrong_source: str) -> None:
@@ -185,7 +246,7 @@ def test_a_run_that_was_only_told_programs_can_be_resumed(
         (("--candidate", "none.py"), ("none.py: cannot be read", "candidate-format")),
         (
             ("--candidate", "wrong.py", "--parent", "beef"),
-            ("--parent beef: none of the run's candidates", "copy the hash"),
+            ("--parent beef: none of the run's candidates", "a step's number or a hash"),
         ),
     ],
 )

@@ -209,6 +209,8 @@ def test_a_refused_key_names_the_variable_and_never_the_key(
         with pytest.raises(failures.KeyRefused) as caught:
             ask(make_client(server.base_url, api_key_env="TINY_KEY"))
         assert caught.value.hint == "set the environment variable TINY_KEY to the key"
+        assert "is not set" in caught.value.what
+        assert not server.requests, "nothing is sent without the key that was named"
         with pytest.raises(failures.KeyRefused) as caught:
             ask(make_client(server.base_url))
         assert "api_key_env" in caught.value.hint
@@ -217,6 +219,21 @@ def test_a_refused_key_names_the_variable_and_never_the_key(
             ask(make_client(server.base_url, api_key_env="TINY_KEY"))
         assert "TINY_KEY" in caught.value.hint
         assert "sesame" not in caught.value.what
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Reply(raw=b"<!doctype html><html>hello</html>", kind="text/html; charset=utf-8"),
+        Reply(raw=b"<html>use GET</html>", kind="text/html", status=405),
+        Reply(raw=b"", kind="text/html", status=301),
+    ],
+)
+def test_a_web_site_is_not_taken_for_a_model(make_client: MakeClient, page: Reply) -> None:
+    with OpenAIServer([page]) as server, pytest.raises(failures.NotAnApi) as caught:
+        ask(make_client(server.base_url))
+    assert len(server.requests) == 1
+    assert "ends in /v1" in caught.value.hint
 
 
 def test_no_server_at_all_is_unreachable_and_free(make_client: MakeClient) -> None:

@@ -51,7 +51,7 @@ def test_a_model_can_be_given_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("qwen", "NAME@BASE_URL"),
+        ("qwen@here", "NAME[@BASE_URL]"),
         ("qwen@http://h/v1,weight", "key=value"),
         ("qwen@http://h/v1,wait=2", "known keys"),
         ("qwen@http://h/v1,weight=heavy", "weight"),
@@ -99,6 +99,29 @@ def test_the_key_is_read_from_the_environment_and_never_stored(
     monkeypatch.setenv("SOME_KEY", "sesame")
     assert model.api_key() == "sesame"
     assert "sesame" not in model.model_dump_json()
+
+
+def test_a_name_alone_is_asked_where_openais_clients_would_ask(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    model = parse_model("large,weight=2")
+    assert (model.base_url, model.weight) == ("https://api.openai.com/v1", 2)
+    assert (model.api_key_env, model.max_tokens_field) == (
+        "OPENAI_API_KEY",
+        "max_completion_tokens",
+    )
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1/")
+    assert parse_model("local").api_key_env is None, "a server on this machine may want none"
+    monkeypatch.setenv("OPENAI_API_KEY", "sesame")
+    path = tmp_path / "models.toml"
+    path.write_text('[[models]]\nname = "local"\n')
+    (local,) = read_settings(path).models
+    assert (local.base_url, local.api_key()) == ("http://127.0.0.1:8000/v1", "sesame")
+    assert parse_model("same@http://127.0.0.1:8000/v1").api_key() == "sesame"
+    elsewhere = parse_model("other@http://10.0.0.1:8000/v1")
+    assert elsewhere.api_key_env is None, "a key goes to the address that it belongs to"
 
 
 def test_none_in_words_means_that_nothing_is_sent() -> None:

@@ -52,7 +52,7 @@ def proposer(*servers: OpenAIServer, **options: Any) -> Iterator[ModelProposer]:
     caps = {name: options.pop(name) for name in ("tokens", "dollars", "spent") if name in options}
     changes = {
         name: options.pop(name)
-        for name in ("mode", "max_repairs", "max_prompt_tokens")
+        for name in ("mode", "max_repairs", "max_prompt_tokens", "give_up_after")
         if name in options
     }
     fields: dict[str, Any] = {"retries": 1, "backoff_seconds": 0.01, "max_tokens": 1000} | options
@@ -273,9 +273,55 @@ def test_a_model_that_is_not_there_is_left_out() -> None:
 def test_without_any_model_every_request_fails_at_once() -> None:
     with OpenAIServer([Reply(status=401)]) as server, proposer(server) as asked:
         for _ in range(3):
-            with pytest.raises(failures.KeyRefused):
+            with pytest.raises(failures.KeyRefused) as caught:
                 asked.propose(request())
+            assert caught.value.final
         assert len(server.requests) == 1
+
+
+def test_a_model_that_gives_nothing_of_use_is_left_out_with_the_reason_and_the_cost() -> None:
+    good, bad = answer(CHILD), Reply("No.")
+    with (
+        OpenAIServer([bad, bad, bad, bad, good, bad]) as server,
+        proposer(server, give_up_after=3, price_prompt=1e3, price_completion=1e3) as asked,
+    ):
+        for _ in range(2):
+            with pytest.raises(failures.NoProgram) as caught:
+                asked.propose(request())
+        assert asked.propose(request()).candidate.source == CHILD, "and it begins anew"
+        before = asked.ledger.spent
+        for _ in range(3):
+            with pytest.raises(failures.ModelError) as caught:
+                asked.propose(request())
+        spent = asked.ledger.spent
+        error = caught.value
+        assert isinstance(error, failures.GivenUp) and error.final
+        assert "model-0 gave nothing of use 3 times in a row (6 requests, " in error.what
+        tokens = spent.prompt_tokens - before.prompt_tokens
+        tokens += spent.completion_tokens - before.completion_tokens
+        assert f"{tokens:,} tokens, $" in error.what
+        assert "no program" in error.what
+        assert error.conversation is not None, "what it cost is kept with the step"
+        with pytest.raises(failures.GivenUp) as again:
+            asked.propose(request())
+        assert again.value.conversation is None, "and counted once"
+        assert asked.ledger.spent == spent
+
+
+def test_another_model_takes_over_from_one_that_is_given_up() -> None:
+    with (
+        OpenAIServer([Reply("No.")]) as bad,
+        OpenAIServer([answer(CHILD)]) as good,
+        proposer(bad, good, give_up_after=1) as asked,
+    ):
+        errors: list[failures.ModelError] = []
+        for seed in range(8):
+            try:
+                assert asked.propose(request(seed=seed)).candidate.source == CHILD
+            except failures.GivenUp as error:
+                errors.append(error)
+        assert [error.final for error in errors] == [False]
+        assert len(bad.requests) == 2
 
 
 def test_the_caps_hold_for_many_threads_and_count_earlier_spending() -> None:

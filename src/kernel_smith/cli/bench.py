@@ -21,7 +21,7 @@ from kernel_smith.cli.bench_list import list_problems
 from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample, SampleSeed, Suites
 from kernel_smith.cli.bench_results import compare, report, verify
 from kernel_smith.cli.exit_codes import NEGATIVE
-from kernel_smith.cli.model_options import model_settings
+from kernel_smith.cli.model_options import check_models, model_settings
 from kernel_smith.cli.options import EngineAddress, ModelNames, ModelsFile, ProposerNames
 from kernel_smith.cli.output import console, errors, print_json, print_next
 from kernel_smith.errors import BadInput, Interrupted
@@ -191,6 +191,7 @@ def run(
     )
     session = _Session(jobs, output, store or output / "runs.sqlite", engine, patience)
     _warn_of_unused(plans, jobs)
+    check_models(protocol.models, quiet=quiet or json)
     rows = session.run(in_all, total_minutes, lanes, side_by_side, again=again, quiet=quiet)
     stamp: dict[str, Any] = {
         "suites": {word: _commit(word) for word in suites},

@@ -6,21 +6,9 @@ import os
 from pathlib import Path
 
 from kernel_smith.errors import BadInput
-from kernel_smith.records import MAX_SOURCE, Candidate
+from kernel_smith.programs.files import read_candidate
 
-
-def read_candidate(path: Path, backend: str) -> Candidate:
-    expected = "expected a Python file with class ModelNew"
-    hint = "see docs/candidate-format.md for what a candidate looks like"
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise BadInput(f"{path}: cannot be read ({reason}), {expected}", hint=hint) from None
-    if len(source) > MAX_SOURCE:
-        what = f"{path}: {len(source)} characters, {expected} of at most {MAX_SOURCE}"
-        raise BadInput(what, hint=hint)
-    return Candidate(backend=backend, source=source, name=path.name)
+__all__ = ["check_writable", "make_folder", "read_candidate", "write_candidate"]
 
 
 def check_writable(path: Path) -> None:

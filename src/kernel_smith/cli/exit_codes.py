@@ -5,7 +5,7 @@
 | 0 | it went well: the candidate is correct, the best kernel is faster, which was confirmed |
 | 1 | it ran, with a negative result: the candidate is not correct, nothing was found |
 | 2 | bad usage or input (`BadInput`) |
-| 3 | something is missing on this machine (`MissingPrerequisite`) |
+| 3 | something is missing: a compiler, a GPU, a model that answers (`MissingPrerequisite`) |
 | 4 | a defect of ours |
 | 5 | correct, but measured too noisily to say whether it is faster (stage `unstable`) |
 | 130 | interrupted |

@@ -17,6 +17,8 @@ from kernel_smith.cli import (
     data_mine,
     doctor,
     evaluate,
+    knowledge,
+    mcp,
     optimize,
     outside,
     profile,
@@ -51,6 +53,8 @@ app.command("seed")(seed.seed)
 app.command("ship")(ship.ship)
 app.command("profile")(profile.profile)
 app.command("doctor")(doctor.doctor)
+app.command("knowledge")(knowledge.knowledge)
+app.command("mcp")(mcp.mcp)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")

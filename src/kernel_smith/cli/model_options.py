@@ -1,11 +1,15 @@
-"""The models that a command line names."""
+"""The models that a command line names: do they answer, and did they give anything?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kernel_smith.errors import BadInput
+from kernel_smith.cli.output import progress
+from kernel_smith.errors import BadInput, MissingPrerequisite
+
+if TYPE_CHECKING:
+    from kernel_smith.runs.state import RunState
 
 
 def model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any] | None:
@@ -20,3 +24,26 @@ def model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any]
         return read_settings(file).model_dump(mode="json")
     models = [parse_model(text).model_dump(mode="json") for text in named or ()]
     return make_settings({"models": models}).model_dump(mode="json")
+
+
+def check_models(settings: dict[str, Any] | None, *, quiet: bool) -> None:
+    """Ask each model of the settings one question. Raises `BadInput` if one does not answer."""
+    if settings is None:
+        return
+    from kernel_smith.proposers.model import check_models, make_settings
+
+    with progress(quiet) as report:
+        report("asking each model one question, to see that it answers")
+        check_models(make_settings(settings))
+
+
+def models_that_failed(state: RunState, again: str) -> None:
+    """Raise `MissingPrerequisite` if models were asked and none gave a program in all of a run."""
+    from kernel_smith.proposers.model.patience import in_words
+
+    if state.gave_nothing("model"):
+        raise MissingPrerequisite(
+            f"no model gave a new program in this run ({in_words(state.usage)}); "
+            f"at last: {state.last_drop['model']}",
+            hint=f"mend that and go on ({again}), or start a run with another model",
+        )

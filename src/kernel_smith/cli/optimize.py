@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import signal
 from functools import partial
@@ -14,7 +15,7 @@ import typer
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
 from kernel_smith.cli.confirmation_text import confirmation_in_words, describe_confirmation
 from kernel_smith.cli.exit_codes import NEGATIVE, of_run
-from kernel_smith.cli.model_options import model_settings
+from kernel_smith.cli.model_options import check_models, model_settings, models_that_failed
 from kernel_smith.cli.options import (
     EngineAddress,
     ModelNames,
@@ -26,7 +27,7 @@ from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
 from kernel_smith.errors import Interrupted
-from kernel_smith.records import Task
+from kernel_smith.records import RunConfig, RunStarted, Task
 
 if TYPE_CHECKING:
     from kernel_smith.runs.run import Run
@@ -121,6 +122,7 @@ def optimize(
         untimed=untimed,
         starts=[read_candidate(path, backend) for path in start] if start else None,
     )
+    check_models(_models_of(config), quiet=quiet or json)
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
@@ -154,13 +156,20 @@ def resume(
     limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
     limits |= {"tokens": tokens, "dollars": dollars, "target": target}
     rebudget = partial(limited, limits=limits) if any(limits.values()) else None
-    with (
-        Store.open(store or default_path()) as book,
-        Run.resume(book, book.find_run(run), rebudget) as opened,
-    ):
+    with Store.open(store or default_path()) as book, contextlib.ExitStack() as stack:
+        name = book.find_run(run)
+        _, begun = next(book.events(name))
+        if isinstance(begun, RunStarted):
+            check_models(_models_of(begun.config), quiet=quiet or json)
+        opened = stack.enter_context(Run.resume(book, name, rebudget))
         state = opened.state
         _check_output(output, state.task, state.config.backend, untimed=state.config.untimed)
         _evolve(opened, store, output, engine, as_json=json, quiet=quiet)
+
+
+def _models_of(config: RunConfig) -> dict[str, Any] | None:
+    """The settings of the models that a run would ask; None if it asks none."""
+    return config.settings.get("model") if "model" in config.proposers else None
 
 
 def _evolve(
@@ -184,6 +193,7 @@ def _evolve(
         changed = show_variants(run.state, folder, as_json=as_json)
         if not as_json:
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
+        models_that_failed(run.state, again)
         raise typer.Exit(0 if changed else NEGATIVE)
     if not _show_best(run, store, output, as_json=as_json):
         if not as_json:
@@ -191,6 +201,7 @@ def _evolve(
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
     elif not as_json:
         print_next(f"{again} --evaluations {_more(run)}", "go on")
+    models_that_failed(run.state, f"{again} --evaluations {_more(run)}")
     raise typer.Exit(of_run(run.state))
 
 

@@ -30,7 +30,7 @@ ProposerNames = Annotated[
 
 ModelNames = Annotated[
     list[str] | None,
-    typer.Option(help="A model to ask, as NAME@BASE_URL[,key=value]. May be repeated."),
+    typer.Option(help="A model to ask, as NAME[@BASE_URL][,key=value]. May be repeated."),
 ]
 
 ModelsFile = Annotated[Path | None, typer.Option(help="A TOML file that names the models to ask.")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +12,10 @@ from kernel_smith.cli.candidates import read_candidate, write_candidate
 from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput, Interrupted
-from kernel_smith.records import Request
+from kernel_smith.records import Evaluation
 
 if TYPE_CHECKING:
-    from kernel_smith.runs.state import RunState
-    from kernel_smith.search.base import Ask, Strategy
+    from kernel_smith.runs.outside import Assignment, Told
 
 
 def ask(
@@ -25,62 +23,58 @@ def ask(
     best: Annotated[
         bool, typer.Option("--best", help="Improve the best program, not a sampled one.")
     ] = False,
+    parent: Annotated[
+        str | None, typer.Option(metavar="STEP", help="Improve this step's program (or a hash).")
+    ] = None,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print exactly what a model would be sent.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the parent program.")
     ] = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the request as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print all of it as JSON: rules, dialect and reference.")
+    ] = False,
 ) -> None:
     """What a run would ask of a model: a parent, its evidence, and what failed before."""
-    from kernel_smith.runs.requests import request_of
+    from kernel_smith.runs.outside import NothingToImprove, assign
     from kernel_smith.runs.run import replay
-    from kernel_smith.search.base import Ask
-    from kernel_smith.search.context import context_of
-    from kernel_smith.store import OUTSIDE, Store, default_path
+    from kernel_smith.store import Store, default_path
 
+    if best and parent is not None:
+        raise BadInput("--best and --parent together", hint="name one program to improve")
     with Store.open(store or default_path()) as book:
         state, strategy = replay(book, book.find_run(run))
-    if state.best is None:
-        raise BadInput(
-            f"run {state.run} has no program to improve yet",
-            hint=command_of("tell", state.run, "--candidate", "FILE", store=store)
-            + " adds the first",
-        )
-    rng = random.Random()
-    asked = None if best else _next_ask(strategy, state, rng)
-    if asked is None:
-        name = state.best.candidate.content_hash
-        asked = Ask(worker=OUTSIDE, parent=name, context=context_of(state, name))
-    request = request_of(state, asked, rng.getrandbits(32))
-    assert request.parent is not None
-    parent = request.parent
-    if json:
-        print_json(request.model_dump(mode="json"))
-        return
-    path = output or Path(f"{state.task.name}_parent.py")
-    write_candidate(path, parent.candidate.source)
-    _print(request, path)
-    identity = parent.candidate.content_hash[:12]
-    answer = ("tell", state.run, "--candidate", "FILE", "--parent", identity)
-    print_next(command_of(*answer, store=store), "with your version of it")
-
-
-def _next_ask(strategy: Strategy, state: RunState, rng: random.Random) -> Ask | None:
-    """What the run's method would ask for next; None if that is no change of a program."""
-    from kernel_smith.search.base import Exhausted
-
     try:
-        asked = strategy.next(state, tuple(state.config.proposers), rng)
-    except Exhausted:
-        return None
-    return asked if asked is not None and asked.parent is not None else None
+        given = assign(state, strategy, best=best, parent=parent)
+    except NothingToImprove as nothing:
+        first = command_of("tell", state.run, "--candidate", "FILE", store=store)
+        raise BadInput(nothing.what, hint=f"{first} adds the first") from None
+    if json:
+        print_json(given.model_dump(mode="json"))
+    elif prompt:
+        for message in given.messages:
+            print(f"[{message.role}]\n{message.content}\n")
+    else:
+        path = output or Path(f"{state.task.name}_parent.py")
+        assert given.request.parent is not None
+        write_candidate(path, given.request.parent.candidate.source)
+        _print(given, path)
+        again = () if parent is None else ("--parent", parent)
+        every = command_of("ask", state.run, "--prompt", *again, store=store)
+        print_next(every, "the same as a model gets it, with rules, dialect and reference")
+        answer = ("tell", state.run, "--candidate", "FILE", "--parent", str(given.parent_step))
+        print_next(command_of(*answer, store=store), "with your version of it")
 
 
-def _print(request: Request, path: Path) -> None:
+def _print(given: Assignment, path: Path) -> None:
     from kernel_smith.records.prose import render
 
+    request = given.request
     task = f"{request.task.name} (precision {request.task.precision})"
-    console.print(f"Improve {path}, which does task {task}.", style="bold")
+    step = "" if given.parent_step is None else f" from step {given.parent_step}"
+    console.print(f"Improve {path}{step}, which does task {task}.", style="bold")
     console.print(request.hardware, markup=False)
     assert request.parent is not None
     console.print(render(request.parent.evaluation), markup=False)
@@ -100,7 +94,7 @@ def tell(
     run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
     candidate: Annotated[Path, typer.Option(help="The program that you propose.")],
     parent: Annotated[
-        str | None, typer.Option(help="The candidate that it was made from (its hash).")
+        str | None, typer.Option(help="What it was made from: a step's number, or a hash.")
     ] = None,
     summary: Annotated[str, typer.Option(help="What was changed, in a sentence.")] = "",
     engine: EngineAddress = None,
@@ -114,7 +108,7 @@ def tell(
     faster.
     """
     from kernel_smith.evaluation.engines import open_engine
-    from kernel_smith.records.prose import render
+    from kernel_smith.runs import outside
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
 
@@ -122,39 +116,50 @@ def tell(
         Store.open(store or default_path()) as book,
         Run.open(book, book.find_run(run)) as opened,
     ):
-        state = opened.state
-        proposed = read_candidate(candidate, state.config.backend)
-        origin = _find_parent(list(state.evaluated), parent)
+        name = opened.state.run
+        proposed = read_candidate(candidate, opened.state.config.backend)
         with progress(quiet) as report, open_engine(engine) as judge:
             report(f"judging {candidate}")
             try:
-                number = opened.tell(proposed, judge, origin, summary)
+                told = outside.tell(opened, proposed, judge, parent, summary)
             except KeyboardInterrupt:
-                again = command_of("resume", state.run, store=store)
                 raise Interrupted(
                     "interrupted: the program is kept, and not judged yet",
-                    hint=f"judge it, and go on with the run: {again}",
+                    hint=f"judge it, and go on: {command_of('resume', name, store=store)}",
                 ) from None
-        evaluation = state.steps[number].evaluation
-        assert evaluation is not None
-        if json:
-            print_json({"step": number, "evaluation": evaluation.model_dump(mode="json")})
-        else:
-            console.print(render(evaluation), markup=False)
-            if state.best is not None and state.best.candidate == proposed:
-                console.print("This is the best of the run so far.", style="bold")
-            print_next(command_of("ask", state.run, store=store), "what to improve next")
-    raise typer.Exit(exit_codes.of_evaluation(evaluation))
+    if json:
+        print_json(told.model_dump(mode="json"))
+    else:
+        _print_told(told)
+        print_next(command_of("ask", name, store=store), "what to improve next")
+    raise typer.Exit(exit_codes.of_evaluation(told.counts))
 
 
-def _find_parent(known: list[str], prefix: str | None) -> str | None:
-    if prefix is None:
-        return None
-    matching = [identity for identity in known if identity.startswith(prefix)]
-    if len(matching) != 1:
-        found = "none" if not matching else f"{len(matching)}"
-        raise BadInput(
-            f"--parent {prefix}: {found} of the run's candidates begin so, expected one",
-            hint="copy the hash from `kernel-smith ask` or `kernel-smith runs show`",
-        )
-    return matching[0]
+def _print_told(told: Told) -> None:
+    """The verdict, what was measured again because of it, and who leads now."""
+    from kernel_smith.records.prose import render
+
+    console.print(render(told.evaluation), markup=False)
+    if told.measured_again:
+        console.print("It took the lead, so it was measured again before that counts:")
+    for again in told.measured_again:
+        who = "this program" if again.step == told.step else f"step {again.step}, the best before"
+        console.print(f"  {who}: {_shown(again.evaluation)}", markup=False)
+    if told.best_step == told.step:
+        console.print("This is the best of the run so far.", style="bold")
+    elif told.best_step is not None:
+        console.print(f"The best of the run is step {told.best_step}.")
+
+
+def _shown(evaluation: Evaluation) -> str:
+    """The verdict, and how it compares with the one that it was timed beside."""
+    from kernel_smith.records.prose import describe_speedup, headline
+
+    timing = evaluation.timing
+    if timing is None:
+        return headline(evaluation)
+    shown = describe_speedup(timing.speedup, timing.speedups[0].baseline)
+    gain = evaluation.beside.gain if evaluation.beside is not None else None
+    if gain is None:
+        return shown
+    return f"{shown}; side by side {describe_speedup(gain, 'the best before it')}"

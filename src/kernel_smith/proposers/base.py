@@ -5,11 +5,24 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from kernel_smith.records import Elite, Evaluation, Note, Proposal, Request
+from kernel_smith.errors import UserError
+from kernel_smith.records import Conversation, Elite, Evaluation, Note, Proposal, Request
 
 
 class NothingToPropose(Exception):
     """This parent offers the worker nothing that it has not tried."""
+
+
+class WorkerFailed(UserError):
+    """No program came of asking. `conversation` holds what was said and what it cost.
+
+    `final`: this worker will answer nothing more in this run.
+    """
+
+    def __init__(self, what: str, *, hint: str) -> None:
+        super().__init__(what, hint=hint)
+        self.conversation: Conversation | None = None
+        self.final = False
 
 
 class Worker(Protocol):
@@ -20,7 +33,8 @@ class Worker(Protocol):
     """Can it write a first program, from the reference alone?"""
 
     def start(self, request: Request) -> Future[Proposal | Note]:
-        """Begin with the work, and return at once. The future may raise `NothingToPropose`."""
+        """Begin with the work, and return at once. The future may raise `NothingToPropose` or
+        `WorkerFailed`."""
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Hear what a proposal of this worker's was worth. Called again for each when a run is

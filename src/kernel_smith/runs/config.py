@@ -80,7 +80,8 @@ def _preset(
 
 def _each_answer_counts(config: RunConfig) -> RunConfig:
     """Nothing is asked twice, and what failed is mended by a round like any other."""
-    model = config.settings.get("model", {}) | {"max_repairs": 0, "asks_again": False}
+    plain = {"max_repairs": 0, "asks_again": False, "give_up_after": None}
+    model = config.settings.get("model", {}) | plain
     return config.model_copy(update={"settings": config.settings | {"model": model}})
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.proposers.base import NothingToPropose, Worker
+from kernel_smith.proposers.base import NothingToPropose, Worker, WorkerFailed
 from kernel_smith.records import (
     ConfirmationBegun,
     Conversation,
@@ -95,7 +95,7 @@ class Loop:
         self.state = state
         self._strategy = strategy
         self._workers = workers
-        self._beginners = [name for name, worker in workers.items() if worker.begins]
+        self._gone: dict[str, str] = {}  # workers that will answer nothing more, and why
         self._engine = engine
         self._append = append
         self._audience = audience
@@ -189,6 +189,8 @@ class Loop:
     def _why_stop(self, seconds: float) -> str | None:
         if self.stopping:
             return "interrupted"
+        if self._gone and not self._there and not self._busy:
+            return f"nobody is left to ask: {next(reversed(self._gone.values()))}"
         if self.state.best is None and not self._busy and not self._beginners:
             return self._why_no_start()
         if not self._workers and not self._busy:
@@ -205,6 +207,15 @@ class Loop:
         coming += [each.step.proposal.proposer for each in self._evaluating.values()]
         asked = any(each.first for each in self._asked.values())
         return asked or any(name not in self._workers for name in coming)
+
+    @property
+    def _there(self) -> list[str]:
+        """The workers that can be asked."""
+        return [name for name in self._workers if name not in self._gone]
+
+    @property
+    def _beginners(self) -> list[str]:
+        return [name for name in self._there if self._workers[name].begins]
 
     @property
     def _busy(self) -> bool:
@@ -265,7 +276,7 @@ class Loop:
         places = self.state.config.proposals_in_flight - (len(self._workers) > 1)
         most = min(max(places, 1), self._evaluations_left())
         asked = Counter(asked.worker for asked in self._asked.values())
-        able = self._workers if self.state.best is not None else self._beginners
+        able = self._there if self.state.best is not None else self._beginners
         return [name for name in able if asked[name] < most]
 
     def _submit_ready(self) -> None:
@@ -332,9 +343,14 @@ class Loop:
         except NothingToPropose as none:
             self._fruitless += 1
             self.emit(Declined(worker=worker, parent=parent, why=str(none), at=_now()))
-        except UserError as error:
+        except WorkerFailed as failure:
             # What a model was asked and answered is kept, also where nothing came of it.
-            self._drop(worker, parent, error.what, getattr(error, "conversation", None))
+            if worker not in self._gone or failure.conversation is not None:
+                self._drop(worker, parent, failure.what, failure.conversation)
+            if failure.final:
+                self._gone.setdefault(worker, failure.what)
+        except UserError as error:
+            self._drop(worker, parent, error.what, None)
         else:
             if isinstance(answer, Note):
                 self.emit(Noted(worker=worker, label=asked.label, note=answer, at=_now()))

@@ -134,9 +134,22 @@ class Run:
             self._loop.stopping = True
 
     def tell(
-        self, candidate: Candidate, engine: Evaluator, parent: str | None, summary: str
+        self,
+        candidate: Candidate,
+        engine: Evaluator,
+        parent: str | None,
+        summary: str,
+        audience: Audience = lambda event, state: None,
     ) -> int:
-        """Evaluate a candidate that somebody outside proposes; the number of its step."""
+        """Evaluate a candidate that somebody outside proposes; the number of its step.
+
+        `audience` hears of it, and of what is measured again where it takes the lead.
+        """
+
+        def emit(event: Event) -> None:
+            self._emit(event)
+            audience(event, self.state)
+
         if self.state.is_known(candidate):
             raise BadInput(
                 f"{candidate.name}: this program, up to its looks, is part of the run already",
@@ -145,15 +158,15 @@ class Run:
         number, now = self.state.last_step + 1, datetime.now(UTC)
         parents = (parent,) if parent else ()
         proposal = Proposal(candidate=candidate, proposer=OUTSIDE, parents=parents, summary=summary)
-        self._emit(StepProposed(step=number, proposal=proposal, at=now))
+        emit(StepProposed(step=number, proposal=proposal, at=now))
         begin = time.monotonic()
         evaluation = engine.submit(self.state.task, candidate, self.state.config.options).result()
         spent, now = time.monotonic() - begin, datetime.now(UTC)
-        self._emit(StepEvaluated(step=number, evaluation=evaluation, seconds=spent, at=now))
-        self._measure_again(engine)
+        emit(StepEvaluated(step=number, evaluation=evaluation, seconds=spent, at=now))
+        self._measure_again(engine, emit)
         return number
 
-    def _measure_again(self, engine: Evaluator) -> None:
+    def _measure_again(self, engine: Evaluator, emit: Callable[[Event], None]) -> None:
         """Measure a contender, and whom it challenges, before anybody goes on."""
         done: SimpleQueue[Future[Evaluation]] = SimpleQueue()
         remeasuring = Remeasuring(self.state, engine, done.put)
@@ -161,7 +174,7 @@ class Run:
         while remeasuring:
             if remeasuring.waiting:
                 remeasuring.submit()
-            self._emit(remeasuring.take(done.get()))
+            emit(remeasuring.take(done.get()))
 
     def _emit(self, event: Event) -> None:
         self.append(event)

@@ -75,6 +75,8 @@ class RunFacts:
     """How many steps passed each gate by their last measuring. `faster` is certain."""
     by_proposer: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    last_drop: dict[str, str] = field(default_factory=dict)
+    """Why the last answer of a proposer was of no use."""
     usage: Usage = field(default_factory=Usage)
     rounds: int = 0
     """Answers of the workers that the configuration names, those that were dropped included."""
@@ -102,6 +104,10 @@ class RunFacts:
     def new_bests(self) -> int:
         """How many programs took the lead and held it when they were measured again."""
         return len(self.ranking.held)
+
+    def gave_nothing(self, proposer: str) -> bool:
+        """Was it asked, and not one of its answers a new program?"""
+        return self.dropped[proposer] > 0 and self.by_proposer[proposer] == 0
 
     def note(self, event: Event) -> None:
         """Take one event in."""
@@ -152,6 +158,7 @@ class RunFacts:
         self.last_step = max(self.last_step, event.step)
         self.funnel["dropped"] += 1
         self.dropped[event.proposer] += 1
+        self.last_drop[event.proposer] = event.why
         self.rounds += event.proposer in self.config.proposers
         self._pay(event.conversation)
         if event.step in self._proposed:  # as earlier versions wrote it down

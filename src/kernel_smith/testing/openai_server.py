@@ -4,6 +4,7 @@
         ...  # ask server.base_url
 
 Replies are used in order and the last one again and again; a function of the request works, too.
+The question that a run asks before it begins is answered beside them, unless `preflight` is None.
 Without latency it answers as fast as Python can, so that a benchmark sees the caller's own time.
 """
 
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+
+from kernel_smith.proposers.model.preflight import QUESTION
 
 _LONGEST_HANG_SECONDS = 60.0
 
@@ -38,18 +41,28 @@ class Reply:
     status: int = 200  # anything else: an error with `text` as its message
     retry_after: str | None = None
     raw: bytes | None = None  # sent as the body, instead of an answer
+    kind: str = "text/event-stream"  # of that body
     hang_after: int | None = None  # events, and then silence
     reset_after: int | None = None  # events, and then the connection is cut
 
 
+YES = Reply("yes")
 Script = Callable[[dict[str, Any]], Reply]
 
 
 class OpenAIServer:
     """Listens on loopback while it is open. `requests` holds what was asked, oldest first."""
 
-    def __init__(self, replies: Sequence[Reply] | Script) -> None:
+    def __init__(
+        self,
+        replies: Sequence[Reply] | Script,
+        *,
+        preflight: Reply | None = YES,
+        models: Sequence[str] | None = None,  # what it lists; none: it has no list
+    ) -> None:
         self._replies = replies
+        self._preflight = preflight
+        self.models = models
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -80,6 +93,8 @@ class OpenAIServer:
         self._thread.join()
 
     def next_reply(self, request: dict[str, Any], headers: dict[str, str], client: int) -> Reply:
+        if self._preflight and request["messages"] == [QUESTION.model_dump()]:
+            return self._preflight
         with self._lock:
             number = len(self.requests)
             self.requests.append(request)
@@ -108,6 +123,15 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = 1 << 16  # headers and a short answer leave in one packet
 
+    def do_GET(self) -> None:
+        assert isinstance(self.server, _Server)
+        models = self.server.owner.models
+        if self.path != "/v1/models" or models is None:
+            self._send(404, "text/html", b"<html>no such page</html>")
+            return
+        listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in models]}
+        self._send(200, "application/json", json.dumps(listed).encode())
+
     def do_POST(self) -> None:
         assert isinstance(self.server, _Server)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -115,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.latency:
             self._wait(reply.latency)
         if reply.raw is not None:
-            self._send(200, "text/event-stream", reply.raw)
+            self._send(reply.status, reply.kind, reply.raw)
         elif reply.status != 200:
             error = {"error": {"message": reply.text or "scripted", "code": reply.status}}
             self._send(reply.status, "application/json", json.dumps(error).encode(), reply)

@@ -13,12 +13,14 @@ from kernel_smith.proposers.model.config import (
 )
 from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.model import ModelProposer
+from kernel_smith.proposers.model.preflight import check_models
 
 __all__ = [
     "Model",
     "ModelError",
     "ModelProposer",
     "Settings",
+    "check_models",
     "make_settings",
     "parse_model",
     "read_settings",

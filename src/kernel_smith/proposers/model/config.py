@@ -11,7 +11,12 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from kernel_smith.errors import BadInput
+from kernel_smith.loopback import is_loopback
 from kernel_smith.records import Record
+
+# The variables that OpenAI's own clients read, and the address where the second is not set.
+_OPENAI_KEY, _OPENAI_ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+_OPENAI = "https://api.openai.com/v1"
 
 
 class Model(Record):
@@ -88,6 +93,11 @@ class Settings(Record):
     asks_again: bool = Field(
         default=True, description="once more, where an answer holds no program that can be used"
     )
+    give_up_after: int | None = Field(
+        default=10,
+        ge=1,
+        description="answers of no use in a row, after which a model is asked no more; none: never",
+    )
     templates: str | None = Field(
         default=None,
         description="a folder whose files replace templates of the same name; `brief`: ours, short",
@@ -111,6 +121,11 @@ def read_settings(path: Path) -> Settings:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: not TOML: {error}", hint="mend the line named above") from None
+    models = content.get("models")
+    if isinstance(models, list):
+        content["models"] = [
+            _filled_in(each) if isinstance(each, dict) else each for each in models
+        ]
     return make_settings(content, where=str(path))
 
 
@@ -123,21 +138,35 @@ def make_settings(content: dict[str, Any], *, where: str = "model settings") -> 
 
 
 def parse_model(text: str) -> Model:
-    """A model from a command line: `NAME@BASE_URL`, then `,key=value` for anything else."""
+    """A model from a command line: `NAME` or `NAME@BASE_URL`, then `,key=value` for all else."""
     head, *pairs = text.split(",")
     name, at, address = head.partition("@http")
-    if not at or not all("=" in pair for pair in pairs):
+    if (not at and "@" in head) or not all("=" in pair for pair in pairs):
         raise BadInput(
             f"not a model: {text!r}",
-            hint="write NAME@BASE_URL[,key=value...], e.g. "
+            hint="write NAME[@BASE_URL][,key=value...], e.g. "
             "qwen@http://127.0.0.1:8000/v1,weight=2,api_key_env=MY_KEY",
         )
-    fields = dict(pair.split("=", 1) for pair in pairs)
+    fields: dict[str, Any] = dict(pair.split("=", 1) for pair in pairs)
+    fields |= {"name": name} | ({"base_url": "http" + address} if at else {})
     try:
-        return Model.model_validate({**fields, "name": name, "base_url": "http" + address})
+        return Model.model_validate(_filled_in(fields))
     except ValidationError as error:
         known = ", ".join(name for name in Model.model_fields if name not in ("name", "base_url"))
         raise BadInput(f"model {name!r}: {_first(error)}", hint=f"known keys: {known}") from None
+
+
+def _filled_in(fields: dict[str, Any]) -> dict[str, Any]:
+    """Take what is not said from the environment. OpenAI's key goes to that address alone."""
+    usual = (os.environ.get(_OPENAI_ADDRESS) or _OPENAI).rstrip("/")
+    filled = {"base_url": usual} | fields
+    if str(filled["base_url"]).rstrip("/") != usual:
+        return filled
+    if usual == _OPENAI:
+        filled = {"max_tokens_field": "max_completion_tokens"} | filled
+    if os.environ.get(_OPENAI_KEY) or not is_loopback(urlsplit(usual).hostname or ""):
+        filled = {"api_key_env": _OPENAI_KEY} | filled
+    return filled
 
 
 def _first(error: ValidationError) -> str:

@@ -82,6 +82,13 @@ async def exchange(
     import aiohttp
 
     key = model.api_key()
+    if model.api_key_env is not None and key is None:
+        received.charged = False
+        raise failures.KeyRefused(
+            f"{model.name}: the environment variable {model.api_key_env}, which is to hold its "
+            "key, is not set",
+            hint=_key_hint(model, 401),
+        )
     headers = {"Content-Type": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
@@ -116,7 +123,11 @@ async def exchange(
 
 async def _read(response: aiohttp.ClientResponse, received: Received, model: Model) -> None:
     left = (1 << 20) + model.max_tokens * _BYTES_PER_TOKEN_AT_MOST
-    streamed = "json" not in response.headers.get("content-type", "").split(";")[0]
+    kind = response.headers.get("content-type", "").split(";")[0]
+    if "html" in kind:
+        received.charged = False
+        raise _not_an_api(model, "a web page in place of an answer")
+    streamed = "json" not in kind
     rest = b""
     chunks = aiter(response.content.iter_any())
     async for chunk in chunks:
@@ -173,6 +184,9 @@ def _refusal(
     what = f"{model.name} at {model.base_url}: HTTP {status}: {said}"
     if status in (401, 402, 403) or b"insufficient_quota" in body:
         return failures.KeyRefused(what, hint=_key_hint(model, status))
+    if status in (405, 501) or 300 <= status < 400:
+        moved = f" to {headers['Location']}" if "Location" in headers else ""
+        return _not_an_api(model, f"HTTP {status}{moved}")
     if status == 404:
         return failures.ModelUnknown(
             what, hint=f"GET {model.base_url}/models lists the names; base_url should end in /v1"
@@ -185,9 +199,22 @@ def _refusal(
         )
     if status >= 500 or status in (408, 409, 425):
         return failures.ServerFailed(what, hint="see the server's log")
-    return failures.RequestRefused(
-        what, hint="lower max_prompt_tokens or max_tokens, or correct the model's settings"
+    return failures.RequestRefused(what, hint=_request_hint(said))
+
+
+def _not_an_api(model: Model, what: str) -> failures.NotAnApi:
+    return failures.NotAnApi(
+        f"{model.base_url}/chat/completions: {what}",
+        hint="correct base_url: the address of an OpenAI-compatible API, which usually ends in /v1",
     )
+
+
+def _request_hint(said: str) -> str:
+    if "max_completion_tokens" in said:
+        return "set max_tokens_field=max_completion_tokens for this model"
+    if "temperature" in said or "top_p" in said:
+        return "set temperature=none and top_p=none for this model"
+    return "lower max_prompt_tokens or max_tokens, or correct the model's settings"
 
 
 def _key_hint(model: Model, status: int) -> str:

@@ -6,20 +6,15 @@ succeed. The others stay until the user mends something, so the model is not ask
 
 from __future__ import annotations
 
-from kernel_smith.errors import UserError
-from kernel_smith.records import Conversation
+from kernel_smith.proposers.base import WorkerFailed
 
 
-class ModelError(UserError):
-    """No program came of asking. `conversation` holds what was said and what it cost."""
+class ModelError(WorkerFailed):
+    """No program came of asking a model."""
 
     exit_code = 3
     transient = False
     lasting = False
-
-    def __init__(self, what: str, *, hint: str) -> None:
-        super().__init__(what, hint=hint)
-        self.conversation: Conversation | None = None
 
 
 class Unreachable(ModelError):
@@ -68,6 +63,12 @@ class ModelUnknown(ModelError):
     lasting = True
 
 
+class NotAnApi(ModelError):
+    """Something else answers at the address, such as a web site."""
+
+    lasting = True
+
+
 class RequestRefused(ModelError):
     """The server does not take this request, e.g. because the prompt is too long."""
 
@@ -80,6 +81,12 @@ class NoProgram(ModelError):
     """The model answered, twice, and there was no usable program in it."""
 
 
+class GivenUp(ModelError):
+    """So many answers in a row were of no use that the model is not asked any more."""
+
+    lasting = True
+
+
 class BudgetSpent(ModelError):
     """The tokens or dollars left do not cover another request.
 
@@ -89,6 +96,7 @@ class BudgetSpent(ModelError):
     def __init__(self, what: str, *, hint: str, under_way: int = 0) -> None:
         super().__init__(what, hint=hint)
         self.under_way = under_way
+        self.lasting = not under_way
 
 
 class Stopped(ModelError):

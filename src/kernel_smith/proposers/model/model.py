@@ -14,6 +14,7 @@ from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.dialogue import Outcome, converse
 from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.ledger import Ledger
+from kernel_smith.proposers.model.patience import Patience
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
 from kernel_smith.records import (
@@ -34,7 +35,8 @@ class ModelProposer:
 
     `tokens` and `dollars` cap what all of them take together, requests under way included. A run
     that is resumed passes what it has `spent`. Failures are `ModelError`s; a model that will not
-    answer in this run (no key, unknown name) is left out from then on.
+    answer in this run (no key, unknown name), or gave nothing of use for too long, is left out from
+    then on. Where none is left, the failure is final.
     """
 
     name = "model"
@@ -56,6 +58,7 @@ class ModelProposer:
         self._background = Background()
         self._lock = threading.Lock()
         self._gone: dict[str, ModelError] = {}
+        self._patience = Patience(settings.give_up_after)
         self.ledger = Ledger(tokens, dollars, spent)
         self._clients = {
             model.name: Client(model, self._background, self.ledger) for model in settings.models
@@ -117,24 +120,32 @@ class ModelProposer:
         chance = random.Random(seed)
         while True:
             client = self._pick(chance, preferred)
+            name = client.model.name
             try:
-                return await converse(
+                outcome = await converse(
                     client, self._prompts, messages, base, asks_again=self._asks_again
                 )
             except ModelError as error:
-                if not error.lasting:
-                    raise
-                with self._lock:
-                    self._gone[client.model.name] = error
-                    if len(self._gone) == len(self._clients):
-                        raise
+                trouble = self._patience.after(name, error)
+                if trouble.lasting:
+                    with self._lock:
+                        self._gone.setdefault(name, trouble)
+                        trouble.final = len(self._gone) == len(self._clients)
+                # What was answered, of no use as it was, has cost something and is to be kept.
+                if trouble.final or not error.lasting:
+                    raise trouble from None
+            else:
+                self._patience.forgive(name)
+                return outcome
 
     def _pick(self, chance: random.Random, preferred: str | None) -> Client:
         with self._lock:
             there = [client for name, client in self._clients.items() if name not in self._gone]
             if not there:
-                error = next(reversed(self._gone.values()))
-                raise type(error)(error.what, hint=error.hint)
+                last = next(reversed(self._gone.values()))
+                error = type(last)(last.what, hint=last.hint)
+                error.final = True
+                raise error
         for client in there:
             if client.model.name == preferred:
                 return client

@@ -100,6 +100,19 @@ class Prompts:
         )
         return Message(role="user", content=content)
 
+    def rules(self, task: Task) -> str:
+        """What the judge demands of every program for a task."""
+        return self._templates.fill(
+            "rules",
+            library=_library(task),
+            precision=_precision(task),
+            variants=_variants(task),
+        )
+
+    def dialect(self, backend: str) -> str:
+        """How kernels for a backend are written."""
+        return self._templates.dialect(backend)
+
     def fits(self, messages: tuple[Message, ...]) -> bool:
         return tokens_of(messages) <= self._settings.max_prompt_tokens
 
@@ -114,12 +127,11 @@ class Prompts:
     def _fill_system(self, task: Task, backend: str, hardware: str) -> str:
         return self._templates.fill(
             "system",
-            dialect=self._templates.dialect(backend),
+            dialect=self.dialect(backend),
+            rules=self.rules(task),
             library=_library(task),
             precision=_precision(task),
-            variants="variants of them (" + ", ".join(item.value for item in task.variants) + ")"
-            if task.variants
-            else "others of the same distribution",
+            variants=_variants(task),
             hardware=hardware or "Not described.",
             name=task.name,
             description=task.description or "See the reference.",
@@ -228,6 +240,12 @@ def _precision(task: Task) -> str:
     if task.tolerance is None:
         return policy
     return f"{policy} Tolerance: rtol {task.tolerance.rtol:g}, atol {task.tolerance.atol:g}."
+
+
+def _variants(task: Task) -> str:
+    if not task.variants:
+        return "others of the same distribution"
+    return "variants of them (" + ", ".join(item.value for item in task.variants) + ")"
 
 
 def _clip(text: str, length: int) -> str:

@@ -1,0 +1,29 @@
+"""A candidate's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import MAX_SOURCE, Candidate
+
+_EXPECTED = "expected a Python file with class ModelNew"
+_HINT = "see docs/candidate-format.md for what a candidate looks like"
+
+
+def read_candidate(path: Path, backend: str) -> Candidate:
+    """Read a program for a backend. Raises `BadInput` if the file cannot be one."""
+    try:
+        source = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise BadInput(f"{path}: cannot be read ({reason}), {_EXPECTED}", hint=_HINT) from None
+    return make_candidate(source, backend, path.name)
+
+
+def make_candidate(source: str, backend: str, name: str) -> Candidate:
+    """Return a program from its text. Raises `BadInput` if it is too long."""
+    if len(source) > MAX_SOURCE:
+        what = f"{name}: {len(source)} characters, {_EXPECTED} of at most {MAX_SOURCE}"
+        raise BadInput(what, hint=_HINT)
+    return Candidate(backend=backend, source=source, name=name)
