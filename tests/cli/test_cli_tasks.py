@@ -112,6 +112,56 @@ def test_check_refuses_what_cannot_discriminate(
     assert {"workload": "default", "finding": "zero-output"} in found["findings"]
 
 
+RANDOM = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(torch.relu(x))
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+"""
+
+
+def test_dropout_in_train_mode_is_told_to_be_evaluated(
+    cli: Cli, shared_judge: None, tmp_path: Path, honest_source: str
+) -> None:
+    (tmp_path / "random.py").write_text(RANDOM)
+    done = cli("tasks", "check", "random.py")
+    assert done.code == 1
+    assert "random-reference: the same inputs give another output" in done.out
+    assert "end Model.__init__ with self.eval()." in done.out, "and nothing about the inputs"
+    (tmp_path / "mine.py").write_text(honest_source)
+    cli("evaluate", "random.py", "mine.py").complains(2, "random-reference", "self.eval()")
+    mended = RANDOM.replace("Dropout(0.5)\n", "Dropout(0.5)\n        self.eval()\n")
+    (tmp_path / "random.py").write_text(mended)
+    assert cli("tasks", "check", "random.py").code == 0
+
+
+ENDLESS = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        while True:
+            x = x + 1
+
+def get_inputs():
+    return [torch.randn(64)]
+"""
+
+
+def test_checking_a_reference_that_never_returns_ends(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    done = cli("tasks", "check", "endless.py", "--patience", 4)
+    done.complains(2, "endless.py: examining the reference did not end within 4 s", "--patience 40")
+
+
 def test_check_respects_what_the_task_admits(cli: Cli, shared_judge: None, tmp_path: Path) -> None:
     findings = ["zero-output", "input-independent", "accepts-zeros", "accepts-mean"]
     (tmp_path / "dead.py").write_text(f"TASK = {{'admit': {findings}}}\n{DEAD}")

@@ -9,12 +9,13 @@ from typing import Any, cast
 import pytest
 
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.inputs.admission import SENTENCES, Found, admit, examine
+from kernel_smith.evaluation.judge.inputs.admission import Found, admit, examine
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.reference import Reference
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.records import Admission, Task
+from kernel_smith.records.admission import FINDINGS
 
 WriteTask = Callable[..., Task]
 
@@ -144,12 +145,12 @@ def test_each_flaw_is_found_by_name(write_task: WriteTask, finding: Admission, t
     with pytest.raises(BadInput) as caught:
         try_to_admit(task)
     assert str(task.path) in caught.value.what
-    assert f"workload default: {finding.value}: {SENTENCES[finding]}" in caught.value.what
+    assert f"workload default: {finding.value}: {FINDINGS[finding].sentence}" in caught.value.what
     assert f"--admit {finding.value}" in caught.value.hint
 
 
 def test_every_finding_can_be_provoked_and_has_a_sentence() -> None:
-    assert set(BAD) == set(Admission) == set(SENTENCES)
+    assert set(BAD) == set(Admission) == set(FINDINGS)
 
 
 @pytest.mark.parametrize("text", GOOD)

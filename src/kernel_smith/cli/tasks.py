@@ -12,6 +12,7 @@ from kernel_smith.cli.options import PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
 from kernel_smith.records import Task
+from kernel_smith.records.admission import FINDINGS, remedy_for
 from kernel_smith.tasks import builtin_tasks, find_task
 
 app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True)
@@ -74,6 +75,9 @@ def show(task: TaskName, json: Json = False) -> None:
 def check(
     task: TaskName,
     precision: PrecisionName = None,
+    patience: Annotated[
+        float, typer.Option(min=1, help="Seconds that running the reference may take.")
+    ] = 120.0,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -83,20 +87,24 @@ def check(
     found = find_task(task, precision)
     with progress(quiet) as report, LocalEngine() as engine:
         report(f"running the reference of {found.name}")
-        findings = engine.examine(found, report)
+        findings = engine.examine(found, report, patience=patience)
     refused = [finding for finding in findings if finding[1] not in found.admit]
     if json:
         rows = [{"workload": w, "finding": f.value} for w, f in findings]
         print_json({"task": found.name, "admitted": not refused, "findings": rows})
     else:
         for workload, finding in findings:
-            console.print(f"workload {workload}: {finding.value}", markup=False)
+            said = f"{finding.value}: {FINDINGS[finding].sentence}"
+            console.print(f"workload {workload}: {said}", markup=False)
         verdict = f"{'refused' if refused else 'admitted'} (precision {found.precision})"
         console.print(f"{found.name}: {verdict}", style="bold", markup=False)
         if refused:
+            console.print(f"Mend it: {remedy_for({f for _, f in refused})}.", markup=False)
             flags = [f"--admit {name}" for name in sorted({f.value for _, f in refused})]
             options = " ".join([*flags, *precision_words(found)])
             command = f"kernel-smith evaluate {shlex.quote(task)} CANDIDATE {options}"
+            again = ["kernel-smith", "tasks", "check", task, *precision_words(found)]
+            print_next(shlex.join(again), "when it is mended")
             print_next(command, "to use it all the same")
         else:
             _print_evaluate(task, found)

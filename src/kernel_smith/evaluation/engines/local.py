@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -23,6 +24,7 @@ from kernel_smith.errors import (
     MissingPrerequisite,
     NotAdmitted,
     NotEnoughMemory,
+    TookTooLong,
     UserError,
 )
 from kernel_smith.evaluation.engines.cache import EvaluationCache
@@ -81,9 +83,29 @@ class LocalEngine:
             self._cache.put(task, candidate, options, evaluation, beside)
         return evaluation
 
-    def examine(self, task: Task, progress: Progress = _silent) -> list[tuple[str, Admission]]:
-        """Admission findings: pairs of workload and finding."""
-        answer = self._ask({"op": "examine", "task": task.model_dump(mode="json")}, progress)
+    def examine(
+        self, task: Task, progress: Progress = _silent, *, patience: float | None = None
+    ) -> list[tuple[str, Admission]]:
+        """Admission findings: pairs of workload and finding.
+
+        After `patience` seconds the engine is given up, with `TookTooLong`.
+        """
+        timer = threading.Timer(patience or 0.0, self.abandon)
+        if patience is not None:
+            timer.start()
+        try:
+            answer = self._ask({"op": "examine", "task": task.model_dump(mode="json")}, progress)
+        except InternalError:
+            if patience is None or not self._abandoned:
+                raise
+            raise TookTooLong(
+                f"{task.path or task.name}: examining the reference did not end within "
+                f"{patience:g} s",
+                hint="see whether Model.forward and get_inputs return, or allow more time: "
+                f"--patience {10 * patience:g}",
+            ) from None
+        finally:
+            timer.cancel()
         return [(f["workload"], Admission(f["finding"])) for f in answer["found"]]
 
     def process_ids(self) -> dict[str, int]:

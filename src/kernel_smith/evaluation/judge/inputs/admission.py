@@ -42,6 +42,7 @@ from kernel_smith.evaluation.judge.values.variation import (
 )
 from kernel_smith.inline.cache import cache_root, keep_text
 from kernel_smith.records import Admission, Workload, content_hash
+from kernel_smith.records.admission import FINDINGS, remedy_for
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.platform.bench import Bench
@@ -53,18 +54,6 @@ _FEW_UNITS, _MANY_UNITS = 64.0, 1e6  # in the last place: of single and of doubl
 _EXAMINED = 4  # draws, of which the oracle is asked about one at a time
 _DRAWS_WHOLE = 2  # of what is large and cannot be looked at in part
 
-SENTENCES = {
-    Admission.CONSTANT_OUTPUT: "every element of the output is the same",
-    Admission.ZERO_OUTPUT: "the output is zero",
-    Admission.INPUT_INDEPENDENT: "other inputs give the same output",
-    Admission.SEED_INDEPENDENT: "get_inputs returns the same whatever the seed",
-    Admission.NON_FINITE: "the output holds NaN or infinity",
-    Admission.ACCEPTS_ZEROS: "zeros would be accepted as a right answer, or as half of it",
-    Admission.ACCEPTS_MEAN: "the mean of the output would be accepted as a right answer",
-    Admission.RANDOM_REFERENCE: "the same inputs give another output (dropout? train mode?)",
-    Admission.MUTATES_INPUTS: "the reference changes its inputs",
-}
-
 
 class Found(NamedTuple):
     workload: str
@@ -73,7 +62,9 @@ class Found(NamedTuple):
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
-        return f"workload {self.workload}: {self.finding}: {SENTENCES[self.finding]}{detail}"
+        return (
+            f"workload {self.workload}: {self.finding}: {FINDINGS[self.finding].sentence}{detail}"
+        )
 
 
 class Examined(NamedTuple):
@@ -106,7 +97,7 @@ def admit(bench: Bench[Any], also: Collection[Admission]) -> None:
         raise NotAdmitted(
             f"{task.path or task.name}: this task cannot discriminate: "
             + "; ".join(str(f) for f in refused),
-            hint="mend the inputs or the reference, or accept with "
+            hint=f"{remedy_for({f.finding for f in refused})}; or accept with "
             + " ".join(f"--admit {name}" for name in names),
         )
 
