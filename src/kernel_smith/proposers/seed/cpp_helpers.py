@@ -242,7 +242,7 @@ inline void atomic_add(T* address, T value) {
 """,
     ),
     Helper(
-        r"\bbranchless::",
+        r"\bbranchless::|\bAttention<",
         """\
 // To about one unit in the last place, and without branches: loops over them become vector code.
 namespace branchless {
@@ -359,7 +359,11 @@ inline int32_t whole_word(bool truth) {
 )
 
 
-_TEMPLATES = {"product": r"\b(?:Product|Convolution)<", "convolution": r"\bConvolution<"}
+_TEMPLATES = {
+    "product": r"\b(?:Product|Convolution|Attention)<",
+    "convolution": r"\bConvolution<",
+    "attention": r"\bAttention<",
+}
 
 
 def helpers_for(body: str) -> str:

@@ -94,12 +94,32 @@ class Convolution:
         return row_step == width * step and depth_step == height * row_step
 
 
+@dataclass(frozen=True)
+class Attention:
+    """Scaled dot product attention; all operands have batches, heads, rows and elements."""
+
+    dtype: str
+    result: Operand  # as it is to be allocated
+    q: Operand
+    k: Operand
+    v: Operand
+    mask: Operand | None
+    causal: bool
+    scale: float
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Batches, heads, rows, keys, the width of keys and of values."""
+        return (*self.q.size[:3], *self.k.size[2:], self.v.size[3])
+
+
 class Layouts:
     """What a generated function says of its tensors; `types` are those of its arguments."""
 
     def __init__(self, body: Sequence[ast.stmt], types: Mapping[str, str]) -> None:
         self._layouts: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._types: dict[str, str] = dict(types)
+        self._first_of: dict[str, str] = {}  # of calls with several results
         for statement in body:
             for node in ast.walk(statement):
                 self._learn(node)
@@ -146,6 +166,50 @@ class Layouts:
             groups=said["groups"],
         )
 
+    def attention(self, result: str, call: ast.Call) -> Attention | None:
+        """A call of the library as attention; None where something about it is not known."""
+        names = ("query", "key", "value", "dropout_p", "is_causal")
+        said = dict(zip(names, call.args, strict=False))
+        said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
+        first = self._first_of.get(result)
+        found = [self._operand(said[name]) for name in names[:3]]
+        known = [operand for operand in found if operand is not None and len(operand.size) == 4]
+        mask = said.get("attn_mask", ast.Constant(None))
+        over = None if ast.unparse(mask) == "None" else self._mask(mask, known)
+        lacks_mask = over is None and ast.unparse(mask) != "None"
+        if first not in self._layouts or len(known) < 3 or lacks_mask:
+            return None
+        q, k, v = known
+        dtype = self._type_of(said["query"])
+        if dtype is None or q.size[:2] != k.size[:2]:  # several heads may share keys
+            return None
+        scale = ast.literal_eval(said.get("scale", ast.Constant(None)))
+        return Attention(
+            dtype=dtype,
+            result=Operand(ast.parse(f"{result}[0]", mode="eval").body, *self._layouts[first]),
+            q=q,
+            k=k,
+            v=v,
+            mask=over,
+            causal=ast.literal_eval(said.get("is_causal", ast.Constant(False))),
+            scale=float(q.size[-1] ** -0.5 if scale is None else scale),
+        )
+
+    def _mask(self, node: ast.expr, operands: Sequence[Operand]) -> Operand | None:
+        """A mask of the operands' type, with a size and a distance for each of four axes."""
+        mask = self._operand(node)
+        types = {self._type_of(one) for one in (node, *(o.passed for o in operands))}
+        if mask is None or len(types) > 1:
+            return None
+        size = (1,) * (4 - len(mask.size)) + mask.size
+        stride = (0,) * (4 - len(mask.size)) + mask.stride
+        moves = tuple(0 if n == 1 else s for n, s in zip(size, stride, strict=True))
+        return Operand(mask.passed, size, moves)
+
+    def _type_of(self, node: ast.expr) -> str | None:
+        inner = node.args[0] if isinstance(node, ast.Call) else node
+        return self._types.get(inner.id) if isinstance(inner, ast.Name) else None
+
     def _learn(self, node: ast.AST) -> None:
         match node:
             case ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(name), *parts]):
@@ -167,6 +231,11 @@ class Layouts:
                 value=ast.Call(func=ast.Attribute(attr="convolution"), args=[ast.Name(of), *_]),
             ):
                 self._inherit(name, of)
+            case ast.Assign(
+                targets=[ast.Name(name)],
+                value=ast.Subscript(value=ast.Name(of), slice=ast.Constant(0)),
+            ):
+                self._first_of[of] = name
             case ast.Assign(targets=[ast.Name(name)], value=ast.Name(of)):
                 self._inherit(name, of)
                 if of in self._layouts:
@@ -186,10 +255,22 @@ class Layouts:
                 return Operand(node, *self._layouts[name])
             case ast.Call(
                 func=ast.Name("reinterpret_tensor"),
-                args=[ast.Name(), size, stride, ast.Constant(value=0)],
+                args=[ast.Name(of), size, stride, ast.Constant(value=int(offset))],
             ):
-                return Operand(node.args[0], ast.literal_eval(size), ast.literal_eval(stride))
+                lies = ast.literal_eval(size), ast.literal_eval(stride)
+                return Operand(_beginning(node.args[0], of, lies, offset), *lies)
         return None
+
+
+def _beginning(
+    tensor: ast.expr, name: str, lies: tuple[tuple[int, ...], tuple[int, ...]], offset: int
+) -> ast.expr:
+    """The tensor itself, or all of it from an offset on that is looked at."""
+    if offset == 0:
+        return tensor
+    span = 1 + sum((n - 1) * s for n, s in zip(*lies, strict=True))
+    text = f"reinterpret_tensor({name}, ({span},), (1,), {offset})"
+    return ast.parse(text, mode="eval").body
 
 
 def _three(values: tuple[int, ...], fill: int) -> tuple[int, ...]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from kernel_smith.proposers.seed.library_calls import Convolution, Product
+from kernel_smith.proposers.seed.library_calls import Attention, Convolution, Product
 from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
+
+Call = TypeVar("Call", Product, Convolution, Attention)
 
 _TYPES = {"torch.float32": "float", "torch.float64": "double"}
 
 
 class CppKernels(OwnKernels):
-    """Instances of the templates `Product` and `Convolution`."""
+    """Instances of the templates `Product`, `Convolution` and `Attention`."""
 
     device = "cpu"
 
@@ -23,8 +27,7 @@ class CppKernels(OwnKernels):
         rows, inner, columns = product.sizes
         prefix = f"{product.batch}x" if product.batch > 1 else ""
         verb = "multiply_and_add" if product.bias else "multiply"
-        name = f"{verb}_{prefix}{rows}x{inner}x{columns}"
-        self.texts[name] = _product(name, kind, product)
+        name = self._write(f"{verb}_{prefix}{rows}x{inner}x{columns}", _product, kind, product)
         return _launch(name, product.operands, visit)
 
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
@@ -35,12 +38,30 @@ class CppKernels(OwnKernels):
         taps = "x".join(str(extent) for extent in found.weight.size[2:] if extent > 1) or "1"
         inside, outside = found.channels
         base = f"{verb}_{taps}_from_{found.groups * inside}_to_{found.groups * outside}"
-        # Others may differ in padding, or in the size of images.
-        alike = [name for name in self.texts if name.startswith(base)]
-        name = base if not alike else f"{base}_{len(alike) + 1}"
-        self.texts[name] = _convolution(name, kind, found)
+        name = self._write(base, _convolution, kind, found)
         operands = [found.bias, found.x, found.weight, found.y]
         return _launch(name, [one.passed for one in operands if one is not None], visit)
+
+    def _attend(self, found: Attention, visit: Visit) -> str | None:
+        kind = _TYPES.get(found.dtype)
+        if kind is None:
+            return None
+        batches, heads, rows, keys, width, _ = found.sizes
+        base = f"attend_{batches}x{heads}x{rows}x{keys}x{width}"
+        name = self._write(base, _attention, kind, found)
+        operands = [found.q, found.k, found.v, found.mask, found.result]
+        return _launch(name, [one.passed for one in operands if one is not None], visit)
+
+    def _write(
+        self, base: str, write: Callable[[str, str, Call], str], kind: str, found: Call
+    ) -> str:
+        """Keep a function under its name, or a similar one: calls differ in what names do not say,
+        such as types and layouts."""
+        for name in itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2))):
+            text = write(name, kind, found)
+            if self.texts.setdefault(name, text) == text:
+                break
+        return name
 
 
 def _launch(name: str, operands: Iterable[ast.expr], visit: Visit) -> str:
@@ -76,6 +97,22 @@ def _convolution(name: str, kind: str, found: Convolution) -> str:
         f"    Convolution<{kind}, {numbers}, Size, Result, Taps, Step, Padding, Dilation,\n"
         f"                {str(found.transposed).lower()}, X, Weight, Y>::convolve(\n"
         f"        x, weight, y, {'bias' if bias else 'nullptr'});\n}}"
+    )
+
+
+def _attention(name: str, kind: str, found: Attention) -> str:
+    named = {"Q": found.q, "K": found.k, "V": found.v, "Y": found.result}
+    named |= {"M": found.mask} if found.mask else {}
+    strides = "\n".join(
+        f"    using {key} = Heads<{_list(operand.stride)}>;" for key, operand in named.items()
+    )
+    flags = f"{str(found.causal).lower()}, {str(found.mask is not None).lower()}"
+    mask = [f"const {kind}* mask"] if found.mask else []
+    inputs = [f"const {kind}* {operand}" for operand in "qkv"]
+    return (
+        f'extern "C" void {name}({", ".join([*inputs, *mask, f"{kind}* y"])})\n{{\n{strides}\n'
+        f"    Attention<{kind}, {_list(found.sizes)}, {flags}, {', '.join(named)}>::attend(\n"
+        f"        q, k, v, y, {'mask' if mask else 'nullptr'}, {found.scale!r});\n}}"
     )
 
 

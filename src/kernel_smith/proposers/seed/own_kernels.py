@@ -7,12 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from kernel_smith.proposers.seed.library_calls import Convolution, Layouts, Product
+from kernel_smith.proposers.seed.library_calls import (
+    Attention,
+    Convolution,
+    Layouts,
+    Operand,
+    Product,
+)
 
 Visit: TypeAlias = Callable[[ast.AST], ast.AST]
 """Rewrites an expression or a statement of the generated function."""
 
 _LIBRARY = "extern_kernels"
+_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
 
 class OwnKernels(ABC):
@@ -41,10 +48,22 @@ class OwnKernels(ABC):
                 launch = self._convolve(found, visit) if found else None
                 if not found or not launch:
                     return None
-                laid = f"{found.result.size}, {found.result.stride}, {found.dtype}"
-                memory = ast.parse(f"empty_strided_{self.device}({laid})", mode="eval").body
-                return [_statement(f"{result} = {ast.unparse(visit(memory))}"), _statement(launch)]
+                memory = self._memory(found.result, found.dtype, visit)
+                return [_statement(f"{result} = {memory}"), _statement(launch)]
+            case ast.Assign(targets=[ast.Name(result)], value=ast.Call(func=function) as call) if (
+                _ATTENTION in ast.unparse(function)
+            ):
+                seen = self._layouts.attention(result, call)
+                launch = self._attend(seen, visit) if seen else None
+                if not seen or not launch:
+                    return None
+                memory = self._memory(seen.result, seen.dtype, visit)
+                return [_statement(f"{result} = ({memory},)"), _statement(launch)]
         return None
+
+    def _memory(self, result: Operand, dtype: str, visit: Visit) -> str:
+        text = f"empty_strided_{self.device}({result.size}, {result.stride}, {dtype})"
+        return ast.unparse(visit(ast.parse(text, mode="eval").body))
 
     @abstractmethod
     def _multiply(self, product: Product, visit: Visit) -> str | None:
@@ -53,6 +72,10 @@ class OwnKernels(ABC):
     @abstractmethod
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
         """The text of a launch, whose result has been allocated; None if there is no kernel."""
+
+    def _attend(self, found: Attention, visit: Visit) -> str | None:
+        """The text of a launch, whose result has been allocated; None if there is no kernel."""
+        return None
 
 
 def _statement(text: str) -> ast.stmt:

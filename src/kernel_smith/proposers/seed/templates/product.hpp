@@ -57,6 +57,17 @@ struct Product {
         }
     }
 
+    // One product by one thread; `onto` adds it to what C holds.
+    static void alone(const T* a, const T* b, T* c, bool onto) {
+        constexpr int64_t STRIP = TILE_ROWS * A::DOWN;
+        for (int64_t j = 0; j + TILE_COLUMNS <= COLUMNS; j += TILE_COLUMNS)
+            columns<A, STRIP, TILE_COLUMNS>(a, b + j * B::RIGHT, c + j * C::RIGHT, nullptr, j, onto);
+        if constexpr (LAST > 0) {
+            constexpr int64_t j = COLUMNS - LAST;
+            columns<A, STRIP, LAST>(a, b + j * B::RIGHT, c + j * C::RIGHT, nullptr, j, onto);
+        }
+    }
+
   private:
     static constexpr int64_t STRIPS = (ROWS + TILE_ROWS - 1) / TILE_ROWS;
 
@@ -96,13 +107,13 @@ struct Product {
     }
 
     template <typename Left, int64_t STRIP, int64_t WIDTH>
-    static void columns(const T* a, const T* b, T* c, const T* bias, int64_t column) {
+    static void columns(const T* a, const T* b, T* c, const T* bias, int64_t column, bool onto = false) {
         for (int64_t r = 0; bias && r < ROWS; ++r)
             for (int64_t j = 0; j < WIDTH; ++j)
                 c[r * C::DOWN + j * C::RIGHT] = bias[r * Bias::DOWN + j * Bias::RIGHT];
         for (int64_t top = 0; top < INNER; top += DEPTH) {
             const int64_t depth = std::min(DEPTH, INNER - top);
-            const bool add = bias || top > 0;
+            const bool add = bias || onto || top > 0;
             if constexpr (SPREAD || WIDTH < TILE_COLUMNS) {
                 alignas(64) T packed[DEEPEST * TILE_COLUMNS];
                 if (WIDTH < TILE_COLUMNS) std::memset(packed, 0, sizeof(T) * depth * TILE_COLUMNS);
