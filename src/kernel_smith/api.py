@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from kernel_smith.records import Baseline, Budget, Candidate, Evaluation, Event,
 from kernel_smith.runs.config import configure
 from kernel_smith.runs.limits import limited
 from kernel_smith.runs.run import Run
+from kernel_smith.runs.state import RunState
 from kernel_smith.shipping.found import Optimized
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task, with_precision
@@ -100,6 +102,7 @@ def optimize(
             on_event(event)
 
         why = run.search(judges, see)
+        _warn_of_models(run.state)
         if run.state.best is None:
             raise BadInput(
                 f"run {run.state.run}: {why}",
@@ -150,6 +153,15 @@ def load(path: str | Path) -> Replacement:
     from kernel_smith.shipping.folder import load as load_folder
 
     return load_folder(Path(path))
+
+
+def _warn_of_models(state: RunState) -> None:
+    """A kernel may have been found by others, so this is no error."""
+    if state.gave_nothing("model"):
+        warnings.warn(
+            f"run {state.run}: no model gave a new program; at last: {state.last_drop['model']}",
+            stacklevel=3,
+        )
 
 
 def _task(target: Target, example_inputs: Any) -> Task:

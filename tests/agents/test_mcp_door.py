@@ -124,6 +124,18 @@ def test_tasks_knowledge_and_resources_can_be_read(tmp_path: Path) -> None:
     talk(tmp_path, conversation)
 
 
+def test_the_manual_lists_every_tool_and_no_other(tmp_path: Path) -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "agents.md").read_text()
+    table = manual.partition("| tool |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+
+    async def conversation(client: Client) -> None:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        assert {name.strip(" `") for row in rows for name in row.split(",")} == tools
+
+    talk(tmp_path, conversation)
+
+
 def test_mistakes_come_back_with_their_remedy(tmp_path: Path) -> None:
     async def conversation(client: Client) -> None:
         assert "hint: " in await complaint(client, "show_task", task="no_such_task")

@@ -297,3 +297,13 @@ def test_export_writes_every_step_as_json(cli: Cli, tmp_path: Path) -> None:
     assert steps[5]["proposal"] is not None
     assert steps[5]["evaluation"] is None
     assert cli("runs", "export", RUN, "-o", "x.jsonl", "--json").json["steps"] == 6
+
+
+@pytest.mark.usefixtures("store")
+def test_export_writes_what_the_files_name_asks_for(cli: Cli, tmp_path: Path) -> None:
+    assert "6 steps" in cli("runs", "export", RUN, "-o", "steps.parquet").out
+    assert (tmp_path / "steps.parquet").read_bytes()[:4] == b"PAR1"
+    assert cli("runs", "export", RUN, "-o", "run.trace.json").code == 0
+    assert json.loads((tmp_path / "run.trace.json").read_text())["traceEvents"]
+    cli("runs", "export", RUN).complains(2, "either a file or a tracker", "-o FILE")
+    cli("runs", "export", RUN, "--to", "paper").complains(2, "'paper'", "mlflow or wandb")

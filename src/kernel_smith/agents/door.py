@@ -6,7 +6,6 @@ One evaluation at a time, and so many in a session: whoever drives this may be i
 from __future__ import annotations
 
 import contextlib
-import platform
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -64,11 +63,11 @@ class Door:
         )
 
     def knowledge(self, topic: str | None, task: str | None, backend: str) -> answers.Advice:
-        from kernel_smith.knowledge import all_guides, find_topic, sections_for
+        from kernel_smith.knowledge import all_guides, find_topic, sections_for, this_machine
 
         if task is not None:
             find_backend(backend)
-            chosen = sections_for(find_task(task), backend, platform.machine())
+            chosen = sections_for(find_task(task), backend, this_machine())
             return answers.Advice(sections=[section.markdown for section in chosen])
         if topic is not None:
             return answers.Advice(sections=[find_topic(topic).markdown])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +11,6 @@ from kernel_smith.errors import BadInput
 
 if TYPE_CHECKING:
     from kernel_smith.knowledge import Section
-
-_GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 def knowledge(
@@ -34,7 +30,7 @@ def knowledge(
     if topic is not None and task is not None:
         raise BadInput(f"a topic ({topic}) and --task together", hint="name one of them")
     if task is not None:
-        _show(_for_task(task, backend, hardware or this_machine()), json)
+        _show(_for_task(task, backend, hardware), json)
         if not json:
             print_next(f"kernel-smith optimize {task} --backend {backend}", "make it faster")
     elif topic is not None:
@@ -43,19 +39,13 @@ def knowledge(
         _list(json)
 
 
-def this_machine() -> str:
-    """A few words about this machine, such as guides are chosen by."""
-    models = [path.read_text() for path in sorted(_GPUS.glob("*/information"))]
-    return " ".join([platform.machine(), *models])
-
-
-def _for_task(task: str, backend: str, hardware: str) -> tuple[Section, ...]:
+def _for_task(task: str, backend: str, hardware: str | None) -> tuple[Section, ...]:
     from kernel_smith.evaluation.backends import find_backend
-    from kernel_smith.knowledge import sections_for
+    from kernel_smith.knowledge import sections_for, this_machine
     from kernel_smith.tasks import find_task
 
     find_backend(backend)
-    return sections_for(find_task(task), backend, hardware)
+    return sections_for(find_task(task), backend, hardware or this_machine())
 
 
 def _about(topic: str) -> tuple[Section, ...]:

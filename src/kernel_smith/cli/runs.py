@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kernel_smith.cli.output import command_of, console, print_json, print_next
+from kernel_smith.cli.runs_export import complete_file, write_run
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.errors import BadInput
 from kernel_smith.store import History, RunSummary, StepFacts, Store
@@ -80,8 +81,8 @@ def best(
         winner = _best(history)
         program = opened.candidate(winner.candidate)
     path = output or Path(f"{history.task.name}_best_{program.backend}.py")
-    with _written(path) as write:
-        write(program.source)
+    with complete_file(path) as part:
+        part.write_text(program.source, encoding="utf-8")
     if json:
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
         return
@@ -147,24 +148,40 @@ def lineage(
 @app.command("export")
 def export(
     run: RunName,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The JSON Lines file to write.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write; its ending says the format."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="In place of a file: mlflow or wandb, by their clients.")
+    ] = None,
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """Every step of a run as JSON, one per line: proposal, evaluation, prompts.
+    """Every step of a run for other programs.
 
-    The first line describes the run, the last one says `done`; a file without it is incomplete.
+    FILE.parquet is a table of steps. FILE.trace.json is the run over time, for Perfetto
+    (https://ui.perfetto.dev) or chrome://tracing. Any other file gets JSON Lines: proposal,
+    evaluation and prompts of each step; the first line describes the run, the last one says `done`,
+    and a file without it is incomplete.
     """
-    from kernel_smith.cli.runs_export import write_lines
+    from kernel_smith.exports.story import story_of
+    from kernel_smith.exports.trackers import send
 
+    if (output is None) == (to is None):
+        raise BadInput("expected either a file or a tracker", hint="-o FILE, or --to mlflow")
     with Store.open(store) as opened:
         name = opened.find_run(run)
-        with _written(output) as write:
-            count = write_lines((event for _, event in opened.events(name)), write)
+        events = (event for _, event in opened.events(name))
+        if output is not None:
+            count, where = write_run(events, output), str(output)
+        else:
+            story = story_of(events)
+            count, where = len(story.steps), send(story, str(to))
     if json:
-        print_json({"run": name, "path": str(output), "steps": count})
+        print_json({"run": name, "path": where, "steps": count})
         return
-    console.print(f"{output}: {count} steps of {name}", markup=False)
+    console.print(f"{where}: {count} steps of {name}", markup=False)
     print_next(command_of("runs", "show", name, store=store), "the same run in short")
 
 
@@ -176,22 +193,6 @@ def _opened(run: str, store: Path | None) -> Iterator[tuple[Store, History]]:
     with Store.open(store) as opened:
         name = opened.find_run(run)
         yield opened, History.of(event for _, event in opened.events(name))
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[Callable[[str], Any]]:
-    """A file that appears when it is complete, and not at all if something goes wrong."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            yield file.write
-        part.replace(path)
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _best(history: History) -> StepFacts:

@@ -1,11 +1,14 @@
-"""A run as JSON Lines, for other programs: the run, its steps in the order they ended, `done`."""
+"""A run as a file for other programs: JSON Lines, a Parquet table, or a trace over time."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from kernel_smith.errors import BadInput
 from kernel_smith.records import (
     Event,
     Remeasured,
@@ -16,8 +19,40 @@ from kernel_smith.records import (
 )
 
 
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Give a place to write to, which becomes the file when all went well, and else is removed."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_run(events: Iterable[Event], path: Path) -> int:
+    """Write a run in the format that the file's name asks for; return the number of its steps."""
+    with complete_file(path) as part:
+        if path.suffix == ".parquet":
+            from kernel_smith.exports.steps import write_parquet
+
+            return write_parquet(events, part)
+        if path.name.endswith(".trace.json"):
+            from kernel_smith.exports.trace import make_trace
+
+            kept = list(events)
+            part.write_text(json.dumps(make_trace(kept)), encoding="utf-8")
+            return sum(isinstance(event, StepEvaluated | StepDropped) for event in kept)
+        with part.open("w", encoding="utf-8") as file:
+            return write_lines(events, file.write)
+
+
 def write_lines(events: Iterable[Event], write: Callable[[str], Any]) -> int:
-    """Write a run line by line; the number of its steps.
+    """Write the run, its steps in the order they ended, and `done`; the number of its steps.
 
     Only steps in flight are held in memory. Those that never ended come last, with no evaluation.
     """

@@ -3,7 +3,7 @@
 `sections_for` chooses what one task on one machine can use; `find_topic` is for readers.
 """
 
-from kernel_smith.knowledge.choosing import sections_for
+from kernel_smith.knowledge.choosing import sections_for, this_machine
 from kernel_smith.knowledge.guides import Guide, Section, all_guides, find_topic
 
-__all__ = ["Guide", "Section", "all_guides", "find_topic", "sections_for"]
+__all__ = ["Guide", "Section", "all_guides", "find_topic", "sections_for", "this_machine"]

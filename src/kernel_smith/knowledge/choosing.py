@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
+
 from kernel_smith.knowledge.guides import Section, all_guides
 from kernel_smith.knowledge.measured import all_measured, sections_of
 from kernel_smith.records import Task
+
+_NVIDIA = Path("/proc/driver/nvidia/gpus")
+
+
+def this_machine() -> str:
+    """Return a few words about this machine, such as guides are chosen by."""
+    models = [path.read_text() for path in sorted(_NVIDIA.glob("*/information"))]
+    return " ".join([platform.machine(), *models])
 
 
 def sections_for(task: Task, backend: str, hardware: str) -> tuple[Section, ...]:
