@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import itertools
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernel_smith.cli.output import command_of, console, print_json, print_next
+from kernel_smith.cli.output import command_of, console, print_json, print_next, written
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.errors import BadInput
 from kernel_smith.store import History, RunSummary, StepFacts, Store
@@ -69,18 +69,26 @@ def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
 @app.command("best")
 def best(
     run: RunName,
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="STEP", help="Write this step's; a number or a hash's beginning."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
     ] = None,
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """Write the winning kernel of a run to a file; default: TASK_best_BACKEND.py."""
+    """Write the winning kernel of a run to a file, or another step's.
+
+    Default: TASK_best.py, or TASK_stepN.py.
+    """
     with _opened(run, store) as (opened, history):
-        winner = _best(history)
+        winner = _best(history) if step is None else _find(history, step)
         program = opened.candidate(winner.candidate)
-    path = output or Path(f"{history.task.name}_best_{program.backend}.py")
-    with _written(path) as write:
+    which = "best" if step is None else f"step{winner.step}"
+    path = output or Path(f"{history.task.name}_{which}.py")
+    with written(path) as write:
         write(program.source)
     if json:
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
@@ -159,7 +167,7 @@ def export(
 
     with Store.open(store) as opened:
         name = opened.find_run(run)
-        with _written(output) as write:
+        with written(output) as write:
             count = write_lines((event for _, event in opened.events(name)), write)
     if json:
         print_json({"run": name, "path": str(output), "steps": count})
@@ -176,22 +184,6 @@ def _opened(run: str, store: Path | None) -> Iterator[tuple[Store, History]]:
     with Store.open(store) as opened:
         name = opened.find_run(run)
         yield opened, History.of(event for _, event in opened.events(name))
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[Callable[[str], Any]]:
-    """A file that appears when it is complete, and not at all if something goes wrong."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            yield file.write
-        part.replace(path)
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _best(history: History) -> StepFacts:
