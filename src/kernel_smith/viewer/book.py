@@ -17,6 +17,7 @@ from kernel_smith.records import (
     Remeasured,
     StepEvaluated,
     StepProposed,
+    Task,
 )
 from kernel_smith.records.prose import render
 from kernel_smith.store import RunSummary, Store
@@ -30,9 +31,11 @@ from kernel_smith.viewer.records import (
     StepPage,
     StepPortion,
 )
-from kernel_smith.viewer.run_page import TaskWords, run_cost, run_page
+from kernel_smith.viewer.run_page import run_cost, run_page
 
 _KEPT_FOLDS = 8
+TaskWords = Callable[[Task], list[str]]
+"""How a command names a task, with the options that make it this task."""
 Progress = Callable[[int], None]
 """Called with the number of events that were read."""
 
@@ -59,6 +62,7 @@ class RunBook:
         self._path = path
         self._folds: OrderedDict[str, _Kept] = OrderedDict()
         self._costs: dict[str, RunCost] = {}
+        self._named: dict[str, list[str]] = {}
         self._lock = threading.Lock()
 
     def summaries(self) -> list[RunSummary]:
@@ -72,7 +76,7 @@ class RunBook:
         """Everything about a run but what is long."""
         with self._current(run, progress) as fold:
             state = next(each.state for each in self.summaries() if each.id == run)
-            return run_page(fold, state, self._task_words, self._path)
+            return run_page(fold, state, self._words(run, fold), self._path)
 
     def portion(self, run: str, number: int) -> StepPortion:
         """The programs, evaluations and prompts of `PORTION` steps."""
@@ -84,6 +88,12 @@ class RunBook:
                 for index, (step, trace) in enumerate(steps)
             }
         )
+
+    def _words(self, run: str, fold: RunFold) -> list[str]:
+        assert fold.history.task is not None
+        if run not in self._named:  # to find them all built-in tasks are read
+            self._named[run] = self._task_words(fold.history.task)
+        return self._named[run]
 
     def read_cost(self, run: str) -> None:
         """Have the run's events read, so that its card can say what it cost."""

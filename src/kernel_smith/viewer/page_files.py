@@ -10,7 +10,8 @@ from importlib.resources import files
 
 _STYLE = "style.css"
 _FRAME = "index.html"
-_MAIN = '<script type="module">import "ks/main.js";</script>'
+# It need not wait for the end of the file: what comes later is asked for later.
+MAIN = '<script type="module" async>import "ks/main.js";</script>\n'
 
 
 @cache
@@ -26,6 +27,7 @@ def modules() -> list[str]:
 
 def embedded_frame() -> tuple[str, str]:
     """Return what comes before the data in a page that needs no other file, and what after.
+    `MAIN` belongs between the data that is needed at once and the rest.
 
     Modules are found by an import map of data addresses, so they are the same files as a server
     sends, and nothing is built.
@@ -41,7 +43,7 @@ def embedded_frame() -> tuple[str, str]:
         f'<script type="importmap">{_import_map(addresses)}</script>'
     )
     before, after = page_files()[_FRAME].replace("<!--HEAD-->", head).split("<!--DATA-->")
-    return before, _MAIN + after
+    return before, after
 
 
 def served_frame() -> tuple[str, str]:

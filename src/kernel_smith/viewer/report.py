@@ -15,10 +15,9 @@ import kernel_smith
 from kernel_smith.records import Record
 from kernel_smith.viewer.bench_page import ResultBook
 from kernel_smith.viewer.book import RunBook
-from kernel_smith.viewer.page_files import embedded_frame
-from kernel_smith.viewer.records import PORTION, Contents
+from kernel_smith.viewer.page_files import MAIN, embedded_frame
+from kernel_smith.viewer.records import PORTION, Contents, RunPage
 
-Part = tuple[str, Record]
 Told = Callable[[str], None]
 
 
@@ -32,52 +31,60 @@ def write_report(
     """Write the page piece by piece. `tell` is told what is being done."""
     before, after = embedded_frame()
     write(before)
-    for name, record in _parts(runs, book, results, tell):
-        packed = base64.b64encode(gzip.compress(record.model_dump_json().encode(), mtime=0))
-        attribute = html.escape(name, quote=True)
-        write(f'<script type="text/plain" data-part="{attribute}">{packed.decode()}</script>\n')
+    sizes: dict[str, int] = {}
+    for run in runs if book is not None else ():
+        assert book is not None
+        page = _read_run(run, book, tell)
+        sizes[run] = len(page.steps.step)
+        write(_packed(f"run/{run}", page))
+    for name in results.names:
+        tell(f"reading {name}")
+        write(_packed(f"result/{name}", results.page(name)))
+    write(_packed("contents", _contents(runs, book, results)))
+    write(MAIN)
+    for name, record in _details(sizes, book, results, tell):
+        write(_packed(name, record))
     write(after)
 
 
-def _parts(
-    runs: Sequence[str], book: RunBook | None, results: ResultBook, tell: Told
-) -> Iterator[Part]:
-    for run in runs if book is not None else ():
-        assert book is not None
-        yield from _run_parts(run, book, tell)
-    for name in results.names:
-        tell(f"reading {name}")
-        page = results.page(name)
-        yield f"result/{name}", page
-        for portion in range(_portions(len(page.rows))):
-            yield f"winners/{name}/{portion}", results.portion(name, portion)
-    cards = book.cards() if book is not None else ()
-    yield (
-        "contents",
-        Contents(
-            version=kernel_smith.__version__,
-            live=False,
-            runs=tuple(card for card in cards if card.id in runs),
-            results=results.names,
-        ),
-    )
-
-
-def _run_parts(run: str, book: RunBook, tell: Told) -> Iterator[Part]:
+def _read_run(run: str, book: RunBook, tell: Told) -> RunPage:
     def count(events: int) -> None:
         if events % 500 == 0:
             tell(f"reading {run}: {events:,} events")
 
     tell(f"reading {run}")
-    page = book.page(run, count)
-    yield f"run/{run}", page
-    portions = _portions(len(page.steps.step))
-    for portion in range(portions):
-        if portion % 10 == 0:
-            tell(
-                f"writing the programs of {run}: {portion * PORTION:,} of {len(page.steps.step):,}"
-            )
-        yield f"steps/{run}/{portion}", book.portion(run, portion)
+    return book.page(run, count)
+
+
+def _contents(runs: Sequence[str], book: RunBook | None, results: ResultBook) -> Contents:
+    cards = book.cards() if book is not None else ()
+    return Contents(
+        version=kernel_smith.__version__,
+        live=False,
+        runs=tuple(card for card in cards if card.id in runs),
+        results=results.names,
+    )
+
+
+def _details(
+    sizes: dict[str, int], book: RunBook | None, results: ResultBook, tell: Told
+) -> Iterator[tuple[str, Record]]:
+    """What pages ask for one by one: programs, evaluations, prompts."""
+    for run, size in sizes.items():
+        assert book is not None
+        for portion in range(_portions(size)):
+            if portion % 10 == 0:
+                tell(f"writing the programs of {run}: {portion * PORTION:,} of {size:,}")
+            yield f"steps/{run}/{portion}", book.portion(run, portion)
+    for name in results.names:
+        for portion in range(_portions(len(results.page(name).rows))):
+            yield f"winners/{name}/{portion}", results.portion(name, portion)
+
+
+def _packed(name: str, record: Record) -> str:
+    packed = base64.b64encode(gzip.compress(record.model_dump_json().encode(), mtime=0)).decode()
+    attribute = html.escape(name, quote=True)
+    return f'<script type="text/plain" data-part="{attribute}">{packed}</script>\n'
 
 
 def _portions(count: int) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from kernel_smith.records import Evaluation, Task
+from kernel_smith.records import Evaluation
 from kernel_smith.store import StepFacts
 from kernel_smith.viewer.fold import RunFold
 from kernel_smith.viewer.records import (
@@ -21,15 +21,15 @@ from kernel_smith.viewer.records import (
 )
 
 State = Literal["running", "ended", "interrupted"]
-TaskWords = Callable[[Task], list[str]]
-"""How a command names a task, with the options that make it this task."""
-
 Name = TypeVar("Name", bound=Hashable)
 
 _DIGITS = 5  # of every figure: more than anybody measures
 
 
-def run_page(fold: RunFold, state: State, task_words: TaskWords, store: Path | None) -> RunPage:
+def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | None) -> RunPage:
+    """`task_words`: how a command names the task, with the options that make it this task.
+    `store`: the file as the user named it, None for the usual one.
+    """
     history = fold.history
     assert history.task is not None and history.config is not None and history.started is not None
     positions = {step: position for position, step in enumerate(history.steps)}
@@ -145,12 +145,12 @@ def _short(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.{_DIGITS}g}")
 
 
-def _commands(fold: RunFold, task_words: TaskWords, store: Path | None) -> dict[str, str]:
+def _commands(fold: RunFold, task_words: list[str], store: Path | None) -> dict[str, str]:
     """`STEP` and `FILE` stand for what a page fills in."""
     history = fold.history
-    assert history.task is not None and history.config is not None
+    assert history.config is not None
     where = ["--store", str(store)] if store is not None else []
-    name, *options = task_words(history.task)
+    name, *options = task_words
     evaluate = ["evaluate", name, "FILE", *options, "--backend", history.config.backend, "--fresh"]
     for baseline in history.config.confirmation.baselines:
         evaluate += ["--baseline", baseline]

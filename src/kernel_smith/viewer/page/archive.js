@@ -2,7 +2,7 @@
 
 import { figure, speedColours, speedLegend } from "ks/chart.js";
 import { h, replace } from "ks/dom.js";
-import { count, firstLine, range, times } from "ks/format.js";
+import { bin, count, firstLine, range, times } from "ks/format.js";
 
 const MOST_LISTED = 40;
 
@@ -58,8 +58,8 @@ function gather(run, island) {
 
 function grid(run, cells, { columns, rows, colours, state, choose }) {
   const seen = (axis) => new Set(run.names.cells.map((cell) => cell[axis]));
-  const across = columns.bins.filter((bin) => seen(0).has(bin));
-  const down = rows ? rows.bins.filter((bin) => seen(1).has(bin)) : [""];
+  const across = columns.bins.filter((name) => seen(0).has(name));
+  const down = rows ? rows.bins.filter((name) => seen(1).has(name)) : [""];
   const field = (column, row) => {
     const keys = [...cells.keys()].filter((key) => key.split(" / ")[0] === column && (!rows || key.split(" / ")[1] === row));
     if (!keys.length) return h("td", { class: "field empty" }, h("span", { class: "hidden" }, "empty"));
@@ -74,8 +74,8 @@ function grid(run, cells, { columns, rows, colours, state, choose }) {
     "table",
     { class: "map" },
     h("caption", {}, rows ? `${columns.name} →, ${rows.name} ↓` : columns.name),
-    h("thead", {}, h("tr", {}, h("td", {}), across.map((bin) => h("th", { scope: "col" }, bin)))),
-    h("tbody", {}, down.map((row) => h("tr", {}, h("th", { scope: "row" }, row), across.map((column) => field(column, row))))),
+    h("thead", {}, h("tr", {}, h("td", {}), across.map((name) => h("th", { scope: "col" }, bin(name))))),
+    h("tbody", {}, down.map((row) => h("tr", {}, h("th", { scope: "row" }, bin(row)), across.map((column) => field(column, row))))),
   );
 }
 
@@ -87,7 +87,7 @@ function drill(run, cell, found) {
     return h("li", {}, h("a", { href: run.link(position) }, `Step ${run.steps.step[position]}`), " ", h("strong", {}, times(interval.value)), h("span", { class: "quiet" }, ` (${range(interval.low, interval.high)}) by ${run.who(position)}: ${firstLine(run.summary(position))}`));
   };
   return [
-    h("h2", {}, cell),
+    h("h2", {}, cell.split(" / ").map(bin).join(", ")),
     h("p", { class: "note" }, `${count(found.length, "program")}, by their 95% lower bound. `, h("a", { href: run.view("candidates", new URLSearchParams({ cell }).toString()) }, "All in the table")),
     h("ol", { class: "plain" }, found.slice(0, MOST_LISTED).map(line)),
   ];

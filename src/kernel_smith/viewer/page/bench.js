@@ -2,7 +2,7 @@
 
 import { figure, frame, legend, rowsTable, speedColours, speedLegend } from "ks/chart.js";
 import { download, h, s, tipped } from "ks/dom.js";
-import { clock, count, digits, duration, percent, range, times, withRange } from "ks/format.js";
+import { axisTimes, clock, count, duration, percent, range, times, withRange } from "ks/format.js";
 import { sourceBlock } from "ks/highlight.js";
 import { baselineName } from "ks/run_header.js";
 import { linear, log } from "ks/scales.js";
@@ -173,7 +173,7 @@ function compare(page) {
 function drawPairs(pair, both, first, second, width) {
   const all = both.flatMap((name) => [first.get(name).value, second.get(name).value, 1]);
   const [low, high] = [Math.min(...all) / 1.3, Math.max(...all) * 1.3];
-  const words = (value) => `${digits(value).replace(/\.?0+$/, "")}×`;
+  const words = axisTimes;
   const chart = frame(Math.min(width, 640), Math.min(width, 520), { label: `Speedups of ${both.length} problems: ${pair.a} across, ${pair.b} up.`, x: (place) => log([low, high], place), y: (place) => log([low, high], place), xLabel: pair.a, yLabel: pair.b, xFormat: words, yFormat: words });
   chart.plot.append(s("line", { class: "reference", x1: chart.x(low), y1: chart.y(low), x2: chart.x(high), y2: chart.y(high) }));
   for (const name of both) {
@@ -204,7 +204,7 @@ export async function showRow(id, at, { source }) {
 
 function drawCurve(row, width) {
   const end = Math.max(row.cost.steps, ...row.curve.map((point) => point.step));
-  const chart = frame(width, 240, { label: `Best so far over ${end} steps.`, x: (place) => linear([0, end], place), y: (place) => linear([0, Math.max(1.1, ...row.curve.map((point) => point.speedup)) * 1.05], place), xLabel: "steps", yFormat: (value) => `${digits(value).replace(/\.?0+$/, "") || "0"}×` });
+  const chart = frame(width, 240, { label: `Best so far over ${end} steps.`, x: (place) => linear([0, end], place), y: (place) => linear([0, Math.max(1.1, ...row.curve.map((point) => point.speedup)) * 1.05], place), xLabel: "steps", yFormat: axisTimes });
   const path = row.curve.flatMap((point, index) => [`${chart.x(point.step)} ${chart.y(point.speedup)}`, `${chart.x(row.curve[index + 1]?.step ?? end)} ${chart.y(point.speedup)}`]);
   chart.plot.append(s("path", { class: "line", d: `M${path.join("L")}`, style: { stroke: "var(--ink)" } }), s("line", { class: "reference", x1: chart.left, x2: chart.right, y1: chart.y(1), y2: chart.y(1) }));
   return chart.svg;

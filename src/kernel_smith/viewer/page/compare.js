@@ -2,7 +2,7 @@
 
 import { figure, frame, legend, rowsTable } from "ks/chart.js";
 import { h } from "ks/dom.js";
-import { cost, digits, duration, range, times } from "ks/format.js";
+import { axisTimes, cost, duration, range, times } from "ks/format.js";
 import { drawCurve, drawReference } from "ks/progress.js";
 import { statePill } from "ks/run_header.js";
 import { linear, speedScale } from "ks/scales.js";
@@ -54,7 +54,7 @@ function draw(runs, measure, width) {
     y: (place) => speedScale(values.length ? values : [1], place),
     xLabel: measure.words,
     yLabel: "speed of eager PyTorch",
-    yFormat: (value) => `${digits(value).replace(/\.?0+$/, "") || "0"}×`,
+    yFormat: axisTimes,
   });
   drawReference(chart);
   runs.forEach((run, index) => {

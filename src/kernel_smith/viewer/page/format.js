@@ -16,6 +16,7 @@ export const count = (number, word, many = `${word}s`) => `${number.toLocaleStri
 
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
+  if (value === 0) return "0";
   for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["µs", 1e-6]]) if (value >= size) return `${digits(value / size)} ${unit}`;
   return `${digits(value / 1e-9)} ns`;
 }
@@ -45,6 +46,8 @@ export function cost(usage) {
   return `${dollars}${rate(tokens(usage), "tokens").replace(/ (.)tokens/, "$1 tokens")}`;
 }
 
+export const axisTimes = (value) => `${digits(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}×`;
+export const bin = (name) => name.replace("<=", "≤ ").replace(">=", "≥ ").replace(/^>(?! )/, "> ");
 export const firstLine = (text) => text.split("\n", 1)[0];
 
 // What became of a step, in the words of the judge.

@@ -8,6 +8,7 @@ import { h, s, tipped } from "ks/dom.js";
 import { count, firstLine, times } from "ks/format.js";
 
 const SHOWN = 5; // children of each program
+const SMALL = 150; // steps; in larger runs only programs that led to a gain show their children
 const LINE = 26;
 const COLUMN = 118;
 const DEEPEST_LEVELS = 400;
@@ -43,6 +44,7 @@ function pathTable(run) {
 
 // Which children of a program are drawn, and how many are not.
 function chosen(run, position, { opened, gainful }) {
+  if (run.size > SMALL && !gainful.has(position) && !opened.has(position)) return { shown: [], hidden: run.children[position].length };
   const all = [...run.children[position]].sort((a, b) => Number(gainful.has(b)) - Number(gainful.has(a)) || (run.value(b) ?? -1) - (run.value(a) ?? -1));
   const limit = opened.has(position) ? all.length : SHOWN;
   const shown = all.filter((child, index) => index < limit || gainful.has(child));
@@ -65,17 +67,18 @@ function tree(run, state) {
         continue;
       }
       deepest = Math.max(deepest, each.depth);
-      const node = { position: each.position, depth: each.depth, y: 0, first: line, last: line, more: 0, children: [] };
-      if (each.more) node.more = each.more;
+      const node = { position: each.position, depth: each.depth, y: 0, children: [] };
+      Object.assign(node, { more: each.more ?? 0, alone: each.alone });
       places.push(node);
       if (each.parent) each.parent.children.push(node);
       const { shown, hidden } = each.more || each.depth > DEEPEST_LEVELS ? { shown: [], hidden: 0 } : chosen(run, each.position, state);
+      if (shown.length + hidden === 1 || (hidden && !shown.length)) line += 0.7; // room for the name above a straight line
       if (!shown.length && !hidden) {
         node.y = line++;
         continue;
       }
       const below = shown.map((child) => ({ position: child, depth: each.depth + 1, parent: node, done: false }));
-      if (hidden) below.push({ position: each.position, depth: each.depth + 1, parent: node, done: false, more: hidden });
+      if (hidden) below.push({ position: each.position, depth: each.depth + 1, parent: node, done: false, more: hidden, alone: !shown.length });
       stack.push({ done: true, node: { get first() { return node.children[0].y; }, get last() { return node.children[node.children.length - 1].y; }, set y(value) { node.y = value; } } });
       stack.push(...below.reverse());
     }
@@ -113,7 +116,7 @@ function program(run, node, { colours, path, gainful }, x, y) {
 }
 
 function more(run, node, { open }, x, y) {
-  const words = `and ${node.more} more`;
+  const words = node.alone ? `${node.more} made from it` : `and ${node.more} more`;
   const button = s("g", { class: "more", tabindex: "0", role: "button", "aria-label": `Show ${node.more} more programs made from step ${run.steps.step[node.position]}` }, s("rect", { x: x - 8, y: y - 10, width: 7 * words.length + 14, height: 20, rx: 10 }), s("text", { x, y: y + 4 }, words));
   const act = (event) => {
     if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return;

@@ -80,6 +80,8 @@ async function show({ moved }) {
     replace(main, h("h1", {}, "This cannot be shown"), h("p", {}, error.message), h("p", {}, h("a", { href: "#/" }, "All there is")));
   }
   main.dataset.ready = location.hash || "#/";
+  // Drawings are made once their width is known: the view is complete two frames later.
+  requestAnimationFrame(() => requestAnimationFrame(() => (main.dataset.opened ??= Math.round(performance.now()))));
   if (place) {
     window.scrollTo(0, place.top);
     if (place.focus) document.getElementById(place.focus)?.focus({ preventScroll: true });

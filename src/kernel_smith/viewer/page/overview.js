@@ -35,6 +35,12 @@ function tiles(run) {
   );
 }
 
+function change({ speedup, before }) {
+  if (before === null) return h("span", { class: "quiet" }, " to begin with");
+  if (speedup.value < before) return h("span", { class: "quiet" }, " when the former best fell back");
+  return h("span", { class: "up" }, ` ${gain(speedup.value, before)}`);
+}
+
 function gainsPanel(run) {
   const items = run.gains.map((each) => {
     const position = run.byStep.get(each.step);
@@ -43,7 +49,7 @@ function gainsPanel(run) {
       "li",
       {},
       h("span", { class: "key dot", style: { "--key": whoColour(who) }, "aria-hidden": "true" }),
-      h("div", {}, h("a", { href: run.link(position) }, `Step ${each.step}`), ` by ${who}: `, h("strong", {}, times(each.speedup.value)), each.before ? h("span", { class: each.speedup.value >= each.before ? "up" : "quiet" }, ` ${gain(each.speedup.value, each.before)}`) : h("span", { class: "quiet" }, " to begin with"), h("div", { class: "quiet clip" }, firstLine(run.summary(position)))),
+      h("div", {}, h("a", { href: run.link(position) }, `Step ${each.step}`), ` by ${who}: `, h("strong", {}, times(each.speedup.value)), change(each), h("div", { class: "quiet clip" }, firstLine(run.summary(position)))),
     );
   });
   return figure({

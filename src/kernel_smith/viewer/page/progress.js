@@ -2,9 +2,10 @@
 
 import { figure, frame, legend, points, rowsTable, whoColour } from "ks/chart.js";
 import { h, hideTip, s, showTip, tipped } from "ks/dom.js";
-import { digits, firstLine, range, times } from "ks/format.js";
+import { axisTimes, firstLine, range, times } from "ks/format.js";
 import { linear, speedScale } from "ks/scales.js";
 
+const NAMES_FROM = 560; // pixels
 const MEASURES = {
   evaluations: { words: "evaluations", of: (point) => point.evaluations, position: (run, position) => run.order[position], end: (run) => run.funnel.evaluated },
   minutes: { words: "minutes", of: (point) => point.at / 60, position: (run, position) => run.steps.ended[position] / 60, end: (run) => run.seconds / 60 },
@@ -27,7 +28,7 @@ export function progressFigure(run) {
       tools: tools(),
       wide: true,
       draw: (width) => draw(run, MEASURES[measure], width),
-      legend: legend([...run.names.proposers.map((name) => ({ name, colour: whoColour(name) })), { name: "best so far", colour: "var(--ink)", shape: "line" }, { name: "95% interval", colour: "var(--band)", shape: "area" }]),
+      legend: legend([...run.names.proposers.map((name) => ({ name, colour: whoColour(name) })), { name: "best so far", colour: "var(--ink)", shape: "line" }, { name: "95% interval", colour: "var(--band)", shape: "area" }, ...(run.shown.length ? [{ name: "the winner at full length", colour: "var(--good)", shape: "diamond" }] : [])]),
       table: () => rowsTable(["evaluations", "minutes", "step", "speedup", "95% interval"], run.curve.map((point) => [String(point.evaluations), (point.at / 60).toFixed(1), h("a", { href: run.link(run.byStep.get(point.step)) }, String(point.step)), times(point.best.value), range(point.best.low, point.best.high)]), [0, 1, 2, 3]),
     });
   drawAll();
@@ -36,7 +37,7 @@ export function progressFigure(run) {
 
 function draw(run, measure, width) {
   const timed = [...run.steps.value.keys()].filter((position) => run.timed(position) && run.order[position]);
-  const values = [...timed.map((position) => run.value(position)), ...run.curve.map((point) => point.best.high)];
+  const values = [...timed.map((position) => run.value(position)), ...run.curve.map((point) => point.best.high), ...run.shown.slice(0, 1).map((each) => each.speedup.high)];
   const end = Math.max(1, measure.end(run));
   const failed = [...run.order.keys()].filter((position) => run.order[position] && !run.timed(position));
   const chart = frame(width, width < 600 ? 300 : 400, {
@@ -45,13 +46,15 @@ function draw(run, measure, width) {
     y: ([bottom, top]) => speedScale(values.length ? values : [1], [bottom - (failed.length ? 16 : 0), top]),
     xLabel: measure.words,
     yLabel: "speed of eager PyTorch",
-    yFormat: (value) => `${digits(value).replace(/\.?0+$/, "") || "0"}×`,
+    yFormat: axisTimes,
     xFormat: (value) => value.toLocaleString("en-US"),
+    right: run.shown.length ? 58 : 16,
   });
   drawReference(chart);
   drawFailures(run, measure, chart, failed);
   drawCurve(chart, run.curve, measure, end, "var(--ink)", "var(--band)");
   drawGains(run, measure, chart);
+  drawConfirmation(run, chart);
   return points(chart, {
     xs: timed.map((position) => chart.x(measure.position(run, position))),
     ys: timed.map((position) => chart.y(run.value(position))),
@@ -98,20 +101,41 @@ export function drawCurve(chart, curve, measure, end, ink, band) {
   chart.plot.append(s("path", { class: "line", d: `M${line.join("L")}`, style: { stroke: ink } }));
 }
 
+// Rings where the lead changed, with names as far as there is room for them.
 function drawGains(run, measure, chart) {
-  let free = -Infinity;
-  for (const each of run.gains) {
+  const rings = run.gains.map((each) => ({ each, x: chart.x(measure.of(each)), y: chart.y(each.speedup.value) }));
+  const taken = rings.map(({ x, y }) => ({ left: x - 9, right: x + 9, top: y - 9, bottom: y + 9 }));
+  for (const { each, x, y } of rings) {
     const position = run.byStep.get(each.step);
     const who = run.who(position);
-    const [x, y] = [chart.x(measure.of(each)), chart.y(each.speedup.value)];
     const words = `Step ${each.step} by ${who}: ${times(each.speedup.value)}. ${firstLine(run.summary(position))}`;
     const link = s("a", { href: run.link(position), "aria-label": words }, s("circle", { class: "gain", cx: x, cy: y, r: 7, style: { stroke: whoColour(who) } }));
     chart.plot.append(tipped(link, () => run.describe(position)));
     const name = `${who} ${times(each.speedup.value)}`;
-    const size = 7 * name.length;
-    if (x > free && x + size < chart.right) {
-      chart.plot.append(s("text", { class: "gain-name", x: x + 9, y: Math.max(chart.top + 10, y - 11) }, name));
-      free = x + size + 12;
-    }
+    const place = chart.width < NAMES_FROM ? null : freePlace(name, x, y, taken, chart);
+    if (place) chart.plot.append(s("text", { class: "gain-name", x: place.left, y: place.bottom - 3 }, name));
   }
+}
+
+// Above or below a ring, to its right or its left, where nothing else is.
+function freePlace(name, x, y, taken, chart) {
+  const width = 7 * name.length;
+  for (const [left, top] of [[x + 4, y - 27], [x - width - 4, y - 27], [x + 4, y + 12], [x - width - 4, y + 12]]) {
+    const box = { left, right: left + width, top, bottom: top + 16 };
+    const inside = box.left > chart.left && box.right < chart.right && box.top > chart.top - 10 && box.bottom < chart.bottom;
+    const free = taken.every((other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom);
+    if (inside && free) return taken.push(box) && box;
+  }
+  return null;
+}
+
+// What the winner showed once more, which chose nobody: beside the plot, on the same scale.
+function drawConfirmation(run, chart) {
+  const shown = run.shown[0];
+  if (!shown || run.best === null) return;
+  const { value, low, high } = shown.speedup;
+  const x = chart.right + 26;
+  const mark = s("a", { href: run.link(run.best), "aria-label": `At full length: ${times(value)}, 95% interval ${range(low, high)}` }, s("path", { class: "confirm", d: `M${x} ${chart.y(high)}V${chart.y(low)}M${x - 5} ${chart.y(high)}h10M${x - 5} ${chart.y(low)}h10` }), s("rect", { class: "confirm-dot", x: x - 6, y: chart.y(value) - 6, width: 12, height: 12, transform: `rotate(45 ${x} ${chart.y(value)})` }));
+  chart.plot.append(tipped(mark, () => ["The winner, measured at full length", `${times(value)} the speed of eager`, `95%: ${range(low, high)}`]));
+  chart.plot.append(s("text", { class: "gain-name", x, y: Math.min(chart.bottom - 4, chart.y(low) + 18), "text-anchor": "middle" }, times(value)));
 }

@@ -9,9 +9,7 @@
 export const PORTION = 32;
 
 export function openSource() {
-  const parts = new Map();
-  for (const node of document.querySelectorAll("script[data-part]")) parts.set(node.dataset.part, node);
-  return parts.size ? new Embedded(parts) : new Live();
+  return document.querySelector("script[data-part]") ? new Embedded() : new Live();
 }
 
 class Source {
@@ -30,13 +28,16 @@ class Source {
 
 class Embedded extends Source {
   live = false;
-  constructor(parts) {
-    super();
-    this.parts = parts;
+
+  // A large file is still being read when the first pages of it are shown.
+  async find(name) {
+    const look = () => [...document.querySelectorAll("script[data-part]")].find((node) => node.dataset.part === name);
+    if (!look() && document.readyState === "loading") await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
+    return look();
   }
 
   async read(words) {
-    const node = this.parts.get(words.join("/"));
+    const node = await this.find(words.join("/"));
     if (!node) throw new Error(`This file does not contain ${words.join(" ")}.`);
     const packed = Uint8Array.from(atob(node.textContent.trim()), (letter) => letter.charCodeAt(0));
     const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

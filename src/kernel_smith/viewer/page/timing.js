@@ -2,7 +2,7 @@
 
 import { figure, frame, legend, rowsTable, whoColour } from "ks/chart.js";
 import { h, s, tipped } from "ks/dom.js";
-import { count, digits, range, seconds, times } from "ks/format.js";
+import { axisTimes, count, range, seconds, times } from "ks/format.js";
 import { linear, log } from "ks/scales.js";
 import { drawRanges, workloadFigure } from "ks/workloads.js";
 
@@ -37,7 +37,7 @@ function histogramFigure(run, timed) {
     legend: legend(run.names.proposers.map((name) => ({ name, colour: whoColour(name), shape: "area" }))),
     draw: (size) => {
       const sums = edges.slice(1).map((_, bin) => table.reduce((sum, row) => sum + row[bin], 0));
-      const chart = frame(size, 280, { label: `Histogram of the speeds of ${timed.length} candidates, from ${times(Math.min(...values.slice(0, 1), low * 1.05))} to ${times(high / 1.05)}.`, x: (place) => log([low, high], place), y: (place) => linear([0, Math.max(...sums) * 1.08], place), xLabel: "speed of eager PyTorch", yLabel: "candidates", xFormat: (value) => `${digits(value).replace(/\.?0+$/, "")}×`, yFormat: (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : "") });
+      const chart = frame(size, 280, { label: `Histogram of the speeds of ${timed.length} candidates, from ${times(Math.min(...values.slice(0, 1), low * 1.05))} to ${times(high / 1.05)}.`, x: (place) => log([low, high], place), y: (place) => linear([0, Math.max(...sums) * 1.08], place), xLabel: "speed of eager PyTorch", yLabel: "candidates", xFormat: axisTimes, yFormat: (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : "") });
       const filled = new Array(bins).fill(0);
       table.forEach((row, who) =>
         row.forEach((number, bin) => {
@@ -64,7 +64,7 @@ function intervalsFigure(run, fastest) {
       const line = 30;
       const high = Math.max(...fastest.map((position) => run.steps.high[position]));
       const low = Math.min(1, ...fastest.map((position) => run.steps.low[position]));
-      const chart = frame(width, fastest.length * line + 52, { label: `Speedups of the fastest: ${fastest.map((position) => `step ${run.steps.step[position]} ${times(run.value(position))}, ${range(run.steps.low[position], run.steps.high[position])}`).join("; ")}`, x: (place) => linear([low * 0.95, high * 1.04], place), y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }), xFormat: (value) => `${digits(value).replace(/\.?0+$/, "")}×`, left: 118, top: 6 });
+      const chart = frame(width, fastest.length * line + 52, { label: `Speedups of the fastest: ${fastest.map((position) => `step ${run.steps.step[position]} ${times(run.value(position))}, ${range(run.steps.low[position], run.steps.high[position])}`).join("; ")}`, x: (place) => linear([low * 0.95, high * 1.04], place), y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }), xFormat: axisTimes, left: 118, top: 6 });
       fastest.forEach((position, index) => {
         const y = 6 + index * line + 16;
         const { value, low: from, high: to } = run.interval(position);

@@ -2,7 +2,7 @@
 
 import { figure, frame, legend, rowsTable } from "ks/chart.js";
 import { h, s, tipped } from "ks/dom.js";
-import { digits, seconds, times, withRange } from "ks/format.js";
+import { axisTimes, seconds, times, withRange } from "ks/format.js";
 import { baselineName } from "ks/run_header.js";
 import { linear, log } from "ks/scales.js";
 
@@ -29,13 +29,13 @@ function drawBars(workloads, baselines, width) {
     label: `Speed on each workload. ${workloads.map((each) => `${each.workload}: ${each.baselines.map((one) => `${times(one.speedup.value)} ${one.baseline}`).join(", ")}`).join("; ")}`,
     x: (place) => linear([0, most * 1.05], place),
     y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }),
-    xFormat: (value) => `${digits(value).replace(/\.?0+$/, "") || "0"}×`,
-    left: 8,
+    xFormat: axisTimes,
+    left: 14,
     top: 4,
   });
   workloads.forEach((each, index) => {
     const top = 4 + index * group;
-    chart.plot.append(s("text", { class: "row-name", x: 8, y: top + 14 }, `${each.workload}: ${seconds(each.candidate.p50)} per call`));
+    chart.plot.append(s("text", { class: "row-name", x: 14, y: top + 14 }, `${each.workload}: ${seconds(each.candidate.p50)} per call`));
     each.baselines.forEach((one, line) => {
       const y = top + 22 + line * ROW;
       const { value, low, high } = one.speedup;
@@ -74,13 +74,13 @@ export function drawRanges(rows, width) {
     x: (place) => (high / low > 8 ? log([low / 1.1, high * 1.15], place) : linear([0, high * 1.1], place)),
     y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }),
     xFormat: seconds,
-    left: 12,
+    left: 14,
     top: 4,
     xTicks: Math.max(2, Math.floor(width / 130)),
   });
   rows.forEach((row, index) => {
     const y = 4 + index * line + 26;
-    const text = s("text", { class: "row-name", x: 12, y: y - 9 }, row.name);
+    const text = s("text", { class: "row-name", x: 14, y: y - 9 }, row.name);
     const mark = s("g", {}, s("line", { class: "range", x1: chart.x(row.at.p50), x2: chart.x(row.at.p99), y1: y, y2: y, style: { stroke: row.colour } }), s("circle", { cx: chart.x(row.at.p50), cy: y, r: 4.5, style: { fill: row.colour } }));
     const linked = row.href ? s("a", { href: row.href, "aria-label": row.name }, text, mark) : s("g", {}, text, mark);
     chart.plot.append(tipped(linked, () => [row.name, `median ${seconds(row.at.p50)}`, `P99 ${seconds(row.at.p99)}`]));
