@@ -24,6 +24,7 @@ from typing import Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _PATIENCE = 60.0  # seconds, on a machine that does other work, too
+_PIPE_BYTES = 4096  # can always be written at once where select says so
 _ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",  # which root may not have
@@ -90,8 +91,8 @@ class Browser:
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
-        os.write(self._to, json.dumps(message).encode() + b"\0")
         deadline = time.monotonic() + _PATIENCE
+        self._write(json.dumps(message).encode() + b"\0", deadline)
         while True:
             answer = self._read(deadline)
             if answer.get("id") == self._number:
@@ -102,17 +103,31 @@ class Browser:
             if page is not None:
                 page.notice(answer["method"], answer["params"])
 
+    def _write(self, data: bytes, deadline: float) -> None:
+        """Both sides may have more to say than a pipe holds, so this one listens meanwhile."""
+        while data:
+            if self._wait([self._to], deadline):
+                data = data[os.write(self._to, data[:_PIPE_BYTES]) :]
+
     def _read(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            if not select.select([self._from], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise BrowserError("the browser does not answer")
+            self._wait([], deadline)
+        message, _, self._rest = self._rest.partition(b"\0")
+        found: dict[str, Any] = json.loads(message)
+        return found
+
+    def _wait(self, writable: list[int], deadline: float) -> bool:
+        """Take in what has come; return whether more can be written."""
+        patience = max(0.0, deadline - time.monotonic())
+        readable, ready, _ = select.select([self._from], writable, [], patience)
+        if not readable and not ready:
+            raise BrowserError("the browser does not answer")
+        if readable:
             part = os.read(self._from, 1 << 20)
             if not part:
                 raise BrowserError("the browser has ended")
             self._rest += part
-        message, _, self._rest = self._rest.partition(b"\0")
-        found: dict[str, Any] = json.loads(message)
-        return found
+        return bool(ready)
 
 
 class Page:
@@ -129,10 +144,17 @@ class Page:
         for domain in ("Page", "Runtime", "Network", "Log"):
             self._call(f"{domain}.enable")
         self.resize(width, height)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        self.prefer(dark=dark)
         self._call("Emulation.setLocaleOverride", locale="en-US")
         self.go(url)
+
+    def prefer(self, *, dark: bool) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def to_front(self) -> None:
+        """Make it the tab in sight: others draw nothing."""
+        self._call("Page.bringToFront")
 
     def go(self, url: str) -> None:
         self._call("Page.navigate", url=url)

@@ -66,7 +66,7 @@ function grid(run, cells, { columns, rows, colours, state, choose }) {
     const key = keys[0];
     const found = cells.get(key);
     const best = run.value(found[0]);
-    const button = h("button", { type: "button", id: fieldId(run, key), "aria-pressed": String(state.cell === key), "aria-label": `${key}: best ${times(best)}, ${count(found.length, "program")}`, style: { "--cell": colours.of(best) } }, h("strong", {}, times(best)), h("small", {}, count(found.length, "program")));
+    const button = h("button", { type: "button", id: fieldId(run, key), "aria-pressed": String(state.cell === key), style: { "--cell": colours.of(best) } }, h("span", { class: "hidden" }, `${key}, the best: `), h("strong", {}, times(best)), h("small", {}, count(found.length, "program")));
     button.addEventListener("click", () => choose(key));
     return h("td", { class: "field" }, button);
   };

@@ -97,7 +97,7 @@ function categories(page) {
     if (!scores) return h("td", { class: "field empty" });
     const mean = scores.geometric_mean;
     const words = `${name}, ${boardName(board)}: ${scores.solved} of ${scores.problems} solved${mean ? `, geometric mean ${withRange(mean)}` : ""}`;
-    return h("td", { class: "field" }, h("a", { class: "cell-link", href: link(page.id, "problems", new URLSearchParams({ category: name, arm: board.arm }).toString()), "aria-label": words, style: { "--cell": mean ? colours.of(mean.value) : "var(--line)" } }, h("strong", {}, mean ? times(mean.value) : "–"), h("small", {}, `${scores.solved} of ${scores.problems} solved`)));
+    return h("td", { class: "field" }, h("a", { class: "cell-link", href: link(page.id, "problems", new URLSearchParams({ category: name, arm: board.arm }).toString()), title: words, style: { "--cell": mean ? colours.of(mean.value) : "var(--line)" } }, h("span", { class: "hidden" }, `${name}, ${boardName(board)}: `), h("strong", {}, mean ? times(mean.value) : "–"), h("small", {}, `${scores.solved} of ${scores.problems} solved`)));
   };
   return figure({
     title: "Categories",

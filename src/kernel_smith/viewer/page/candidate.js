@@ -41,7 +41,7 @@ function head(run, at) {
     "div",
     { class: "run-head" },
     h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Runs"), " / ", h("a", { href: run.view("") }, run.id), " / ", h("a", { href: run.view("candidates") }, "Candidates"), ` / step ${run.steps.step[at]}`),
-    h("div", { class: "title-line" }, h("h1", {}, `Step ${run.steps.step[at]}`), h("span", { class: "pill", style: { "--pill": whoColour(who) } }, `by ${who}`), outcomePill(run, at), at === run.best ? h("span", { class: "pill good" }, "the best") : run.heldSet.has(at) ? h("span", { class: "pill calm" }, "was the best") : null, h("span", { class: "grow" }), next(at - 1, "← Previous"), next(at + 1, "Next →")),
+    h("div", { class: "title-line" }, h("h1", {}, `Step ${run.steps.step[at]}`), h("span", { class: "pill" }, h("span", { class: "key dot", style: { "--key": whoColour(who) }, "aria-hidden": "true" }), `by ${who}`), outcomePill(run, at), at === run.best ? h("span", { class: "pill good" }, "the best") : run.heldSet.has(at) ? h("span", { class: "pill calm" }, "was the best") : null, h("span", { class: "grow" }), next(at - 1, "← Previous"), next(at + 1, "Next →")),
     h("p", { class: "meta" }, [interval ? `${times(interval.value)} the speed of eager PyTorch, 95%: ${range(interval.low, interval.high)}` : stageWords(run.stage(at)), run.model(at), run.steps.candidate[at]].filter(Boolean).join(" · ")),
   );
 }

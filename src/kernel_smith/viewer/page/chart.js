@@ -18,12 +18,12 @@ export function speedColours(values) {
   return { of, low, high };
 }
 
-// Axes around a plot: {svg, x, y, plot, width, height, left, top}.
-export function frame(width, height, { x, y, label, xLabel, yLabel, xFormat = String, yFormat = String, left = 54, right = 16, top = 14, bottom = 44, xTicks, yTicks }) {
+// Axes around a plot: {svg, x, y, plot, width, height, left, top}. `links`: some of it can be chosen.
+export function frame(width, height, { x, y, label, xLabel, yLabel, xFormat = String, yFormat = String, left = 54, right = 16, top = 14, bottom = 44, xTicks, yTicks, links = false }) {
   const inner = { left, top, right: width - right, bottom: height - bottom };
   const xs = x([inner.left, inner.right]);
   const ys = y([inner.bottom, inner.top]);
-  const svg = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" });
+  const svg = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: links ? "group" : "img", "aria-label": label, class: "chart" });
   const grid = s("g", { class: "grid", "aria-hidden": "true" });
   for (const tick of ys.ticks(yTicks ?? Math.max(3, Math.floor((inner.bottom - inner.top) / 48)))) {
     grid.append(s("line", { x1: inner.left, x2: inner.right, y1: ys(tick), y2: ys(tick) }));

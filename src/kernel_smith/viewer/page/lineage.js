@@ -111,13 +111,13 @@ function program(run, node, { colours, path, gainful }, x, y) {
   const ring = run.heldSet.has(position) ? s("circle", { cx: x, cy: y, r: position === run.best ? 13 : 10, class: "ring", style: { stroke: whoColour(run.who(position)) } }) : null;
   const words = `${run.steps.step[position]} · ${timed ? times(run.value(position)) : "failed"}`;
   const label = s("text", { x: x + (ring ? 16 : 11), y: node.children.length ? y - 9 : y + 4, class: onPath ? "node-name strong" : gainful.has(position) ? "node-name" : "node-name quiet" }, words);
-  const link = s("a", { href: run.link(position), "data-position": position, "aria-label": run.describe(position).join(". ") }, ring, dot, label);
+  const link = s("a", { href: run.link(position), "data-position": position, "aria-label": [words, ...run.describe(position)].join(". ") }, ring, dot, label);
   return tipped(link, () => run.describe(position));
 }
 
 function more(run, node, { open }, x, y) {
   const words = node.alone ? `${node.more} made from it` : `and ${node.more} more`;
-  const button = s("g", { class: "more", tabindex: "0", role: "button", "aria-label": `Show ${node.more} more programs made from step ${run.steps.step[node.position]}` }, s("rect", { x: x - 8, y: y - 10, width: 7 * words.length + 14, height: 20, rx: 10 }), s("text", { x, y: y + 4 }, words));
+  const button = s("g", { class: "more", tabindex: "0", role: "button", "aria-label": `${words}: show all programs made from step ${run.steps.step[node.position]}` }, s("rect", { x: x - 8, y: y - 10, width: 7 * words.length + 14, height: 20, rx: 10 }), s("text", { x, y: y + 4 }, words));
   const act = (event) => {
     if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();

@@ -42,6 +42,7 @@ function draw(run, measure, width) {
   const failed = [...run.order.keys()].filter((position) => run.order[position] && !run.timed(position));
   const chart = frame(width, width < 600 ? 300 : 400, {
     label: summary(run),
+    links: true,
     x: (place) => linear([0, end], place),
     y: ([bottom, top]) => speedScale(values.length ? values : [1], [bottom - (failed.length ? 16 : 0), top]),
     xLabel: measure.words,

@@ -64,12 +64,13 @@ function intervalsFigure(run, fastest) {
       const line = 30;
       const high = Math.max(...fastest.map((position) => run.steps.high[position]));
       const low = Math.min(1, ...fastest.map((position) => run.steps.low[position]));
-      const chart = frame(width, fastest.length * line + 52, { label: `Speedups of the fastest: ${fastest.map((position) => `step ${run.steps.step[position]} ${times(run.value(position))}, ${range(run.steps.low[position], run.steps.high[position])}`).join("; ")}`, x: (place) => linear([low * 0.95, high * 1.04], place), y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }), xFormat: axisTimes, left: 118, top: 6 });
+      const chart = frame(width, fastest.length * line + 52, { label: `Speedups of the fastest: ${fastest.map((position) => `step ${run.steps.step[position]} ${times(run.value(position))}, ${range(run.steps.low[position], run.steps.high[position])}`).join("; ")}`, x: (place) => linear([low * 0.95, high * 1.04], place), y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }), xFormat: axisTimes, left: 118, top: 6, links: true });
       fastest.forEach((position, index) => {
         const y = 6 + index * line + 16;
         const { value, low: from, high: to } = run.interval(position);
         const colour = whoColour(run.who(position));
-        const link = s("a", { href: run.link(position), "aria-label": run.describe(position).join(". ") }, s("text", { class: "row-name", x: 110, y: y + 4, "text-anchor": "end" }, `${run.steps.step[position]} · ${run.who(position)}`), s("line", { class: "range", x1: chart.x(from), x2: chart.x(to), y1: y, y2: y, style: { stroke: colour } }), s("circle", { cx: chart.x(value), cy: y, r: 5, style: { fill: colour } }));
+        const name = `${run.steps.step[position]} · ${run.who(position)}`;
+        const link = s("a", { href: run.link(position), "aria-label": [name, ...run.describe(position)].join(". ") }, s("text", { class: "row-name", x: 110, y: y + 4, "text-anchor": "end" }, name), s("line", { class: "range", x1: chart.x(from), x2: chart.x(to), y1: y, y2: y, style: { stroke: colour } }), s("circle", { cx: chart.x(value), cy: y, r: 5, style: { fill: colour } }));
         chart.plot.append(tipped(link, () => run.describe(position)));
       });
       return chart.svg;

@@ -77,6 +77,7 @@ export function drawRanges(rows, width) {
     left: 14,
     top: 4,
     xTicks: Math.max(2, Math.floor(width / 130)),
+    links: rows.some((row) => row.href),
   });
   rows.forEach((row, index) => {
     const y = 4 + index * line + 26;
