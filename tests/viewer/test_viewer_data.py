@@ -14,6 +14,7 @@ from viewer_samples import CEILINGS, RUN, events
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.errors import BadInput
 from kernel_smith.store import History, Store
+from kernel_smith.store.facts import GATES
 from kernel_smith.viewer.bench_page import ResultBook, is_result
 from kernel_smith.viewer.book import RunBook
 from kernel_smith.viewer.fold import RunFold
@@ -33,7 +34,7 @@ def test_a_page_has_the_figures_of_the_run(page: RunPage) -> None:
     assert page.steps.step == list(history.steps)
     assert page.steps.step[page.best] == history.best.step
     assert page.steps.value[page.best] == pytest.approx(history.best.speedup.value, rel=1e-4)
-    assert page.funnel == history.funnel()
+    assert page.funnel == {gate: history.funnel[gate] for gate in GATES}
     assert page.usage == history.usage == page.model_usage["a-model"]
     assert [each.baseline for each in page.shown] == ["eager", "compile"]
     assert page.dropped[0].why == "the program is known"

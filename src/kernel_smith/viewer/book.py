@@ -90,7 +90,6 @@ class RunBook:
         )
 
     def _words(self, run: str, fold: RunFold) -> list[str]:
-        assert fold.history.task is not None
         if run not in self._named:  # to find them all built-in tasks are read
             self._named[run] = self._task_words(fold.history.task)
         return self._named[run]

@@ -17,8 +17,10 @@ from kernel_smith.records import (
     Evaluation,
     Event,
     Interval,
+    MeasuredInVain,
     Noted,
     Remeasured,
+    RunStarted,
     Stage,
     StepDropped,
     StepEvaluated,
@@ -53,14 +55,11 @@ class StepTrace:
 class RunFold:
     """Give it every event, in order: `fold.add(sequence, event)`."""
 
-    history: History = field(default_factory=History)
     traces: dict[int, StepTrace] = field(default_factory=dict)
     sequence: int = 0
     at: datetime | None = None
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     model_usage: dict[str, Usage] = field(default_factory=dict)
-    device_seconds: float = 0.0
-    evaluations: int = 0
     made_up: bool = False
     machine: str = ""
     curve: list[CurvePoint] = field(default_factory=list)
@@ -68,14 +67,25 @@ class RunFold:
     spans: list[Span] = field(default_factory=list)
     ceilings: Ceilings | None = None
     axes: tuple[Feature, ...] = ()
+    _history: History | None = None
     _candidates: dict[int, Candidate] = field(default_factory=dict)
     """Of steps in flight: once evaluated, their cell is known."""
 
     _confirming: datetime | None = None
     """When the last measuring at full length began."""
 
+    @property
+    def history(self) -> History:
+        """What is known once the run has begun."""
+        assert self._history is not None
+        return self._history
+
     def add(self, sequence: int, event: Event) -> None:
         self.sequence, self.at = sequence, event.at
+        if isinstance(event, RunStarted):
+            self._history = History.begin(event)
+            self.axes = tuple(FEATURES[name] for name in event.config.features)
+            return
         twin = isinstance(event, StepEvaluated) and self.history.ranking.is_twin(event.evaluation)
         held = len(self.history.ranking.held)
         self.history.add(event)
@@ -94,12 +104,13 @@ class RunFold:
                 self._confirming = event.at
             case Remeasured():
                 self._remeasured(sequence, event)
+            case MeasuredInVain():
+                self._span(event.at, event.seconds, "again")
         if isinstance(event, StepEvaluated | Remeasured):
             self._note_best(len(self.history.ranking.held) > held)
 
     def elapsed(self, at: datetime) -> float:
         """Seconds after the start of the run."""
-        assert self.history.started is not None
         return round((at - self.history.started).total_seconds(), 3)
 
     def _proposed(self, sequence: int, event: StepProposed) -> None:
@@ -119,7 +130,6 @@ class RunFold:
         trace.evaluated, trace.seconds = sequence, event.seconds
         trace.ended = self.elapsed(event.at)
         trace.twin = evaluation.ok and twin
-        self.evaluations += 1
         candidate = self._candidates.pop(event.step)
         if evaluation.ok:
             trace.cell = self._cell(Elite(candidate=candidate, evaluation=evaluation))
@@ -149,14 +159,11 @@ class RunFold:
             self.machine = device.name if device is not None else environment.processor
 
     def _span(self, at: datetime, seconds: float, what: str) -> None:
-        self.device_seconds += seconds
         end = self.elapsed(at)
         begin = max(0.0, round(end - seconds, 3))
         self.spans.append(Span.model_validate({"begin": begin, "end": end, "what": what}))
 
     def _cell(self, elite: Elite) -> tuple[str, ...] | None:
-        if not self.axes and self.history.config is not None:
-            self.axes = tuple(FEATURES[name] for name in self.history.config.features)
         try:
             return tuple(feature.of(elite) for feature in self.axes)
         except (BadInput, SyntaxError):  # text that no program could be made of
@@ -169,13 +176,13 @@ class RunFold:
             return
         if best.candidate in self.history.ranking.challenges:
             return
-        at = self.elapsed(self.at)
+        at, evaluations = self.elapsed(self.at), self.history.funnel["evaluated"]
         before = self.curve[-1] if self.curve else None
         if is_new:
-            self.gains.append(_gain(best, best.speedup, before, self.evaluations, at))
+            self.gains.append(_gain(best, best.speedup, before, evaluations, at))
         if before is None or (before.best, before.step) != (best.speedup, best.step):
             self.curve.append(
-                CurvePoint(evaluations=self.evaluations, at=at, best=best.speedup, step=best.step)
+                CurvePoint(evaluations=evaluations, at=at, best=best.speedup, step=best.step)
             )
 
     def rooflines(self, positions: dict[int, int]) -> list[RooflinePoint]:

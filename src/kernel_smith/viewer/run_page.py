@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from kernel_smith.records import Evaluation
 from kernel_smith.store import StepFacts
+from kernel_smith.store.facts import GATES
 from kernel_smith.viewer.fold import RunFold
 from kernel_smith.viewer.records import (
     Dropped,
@@ -31,7 +32,6 @@ def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | N
     `store`: the file as the user named it, None for the usual one.
     """
     history = fold.history
-    assert history.task is not None and history.config is not None and history.started is not None
     positions = {step: position for position, step in enumerate(history.steps)}
     best = history.best
     last = fold.traces[best.step].last if best is not None else None
@@ -53,14 +53,14 @@ def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | N
         budget=history.config.budget,
         lanes=history.config.evaluations_in_flight,
         machine=fold.machine,
-        funnel=history.funnel(),
+        funnel={gate: history.funnel[gate] for gate in GATES},
         dropped=tuple(
             Dropped(proposer=proposer, why=why, count=count)
             for (proposer, why), count in fold.dropped.most_common()
         ),
         usage=history.usage,
         model_usage=fold.model_usage,
-        device_seconds=fold.device_seconds,
+        device_seconds=history.device_seconds,
         names=names,
         axes=tuple(
             FeatureAxis(name=axis.name, description=axis.description, bins=axis.bins)
@@ -71,7 +71,9 @@ def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | N
         shown=best.shown if best is not None else (),
         confirmed=best is not None and best.confirmed,
         workloads=last.timing.workloads if last is not None and last.timing is not None else (),
-        held=tuple(positions[facts.step] for facts in history.steps.values() if facts.was_best),
+        held=tuple(
+            positions[facts.step] for facts in history.steps.values() if history.was_best(facts)
+        ),
         curve=tuple(fold.curve),
         gains=tuple(fold.gains),
         spans=tuple(fold.spans),
@@ -82,7 +84,7 @@ def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | N
 
 
 def run_cost(fold: RunFold) -> RunCost:
-    return RunCost(device_seconds=fold.device_seconds, usage=fold.history.usage)
+    return RunCost(device_seconds=fold.history.device_seconds, usage=fold.history.usage)
 
 
 def _columns(fold: RunFold, positions: dict[int, int]) -> tuple[Names, StepColumns]:
@@ -148,7 +150,6 @@ def _short(value: float | None) -> float | None:
 def _commands(fold: RunFold, task_words: list[str], store: Path | None) -> dict[str, str]:
     """`STEP` and `FILE` stand for what a page fills in."""
     history = fold.history
-    assert history.config is not None
     where = ["--store", str(store)] if store is not None else []
     name, *options = task_words
     evaluate = ["evaluate", name, "FILE", *options, "--backend", history.config.backend, "--fresh"]
