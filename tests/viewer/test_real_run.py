@@ -27,15 +27,14 @@ def finished(
 ) -> tuple[Path, str]:
     """A store, and the run in it: it ends after three evaluations."""
     path = tmp_path / "runs.sqlite"
-    answers = [
-        f"```python\n{source}\n```" for source in (wrong_source, honest_source + "\n# again")
-    ]
+    right = honest_source.replace("x[i] > 0", "x[i] >= 0")
+    answers = [f"```python\n{source}\n```" for source in (wrong_source, right)]
     with OpenAIServer([Reply(each) for each in answers]) as server:
         models = {"models": [{"name": "scripted", "base_url": server.base_url, "retries": 0}]}
         config = configure(
             small_task,
             "cpp",
-            proposers=["model", "mutator"],
+            proposers=["model"],
             models=models,
             rebudget=lambda budget: Budget(evaluations=3),
             starts=[Candidate(source=honest_source, name="start.py")],

@@ -2,7 +2,7 @@
 
 import { fitted, h, s } from "ks/dom.js";
 
-const KNOWN = ["start", "seed", "tuner", "mutator", "model", "outside"];
+const KNOWN = ["start", "seed", "tuner", "mutator", "merger", "model", "outside"];
 export const whoColour = (name) => `var(--who-${KNOWN.includes(name.split("/")[0]) ? name.split("/")[0] : "other"})`;
 
 // From slow to fast, on a logarithmic scale between the ends.
@@ -19,7 +19,7 @@ export function speedColours(values) {
 }
 
 // Axes around a plot: {svg, x, y, plot, width, height, left, top}. `links`: some of it can be chosen.
-export function frame(width, height, { x, y, label, xLabel, yLabel, xFormat = String, yFormat = String, left = 54, right = 16, top = 14, bottom = 44, xTicks, yTicks, links = false }) {
+export function frame(width, height, { x, y, label, xLabel, yLabel, xFormat = String, yFormat = String, left = 62, right = 16, top = 14, bottom = 44, xTicks, yTicks, links = false }) {
   const inner = { left, top, right: width - right, bottom: height - bottom };
   const xs = x([inner.left, inner.right]);
   const ys = y([inner.bottom, inner.top]);

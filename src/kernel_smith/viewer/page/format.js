@@ -46,7 +46,8 @@ export function cost(usage) {
   return `${dollars}${rate(tokens(usage), "tokens").replace(/ (.)tokens/, "$1 tokens")}`;
 }
 
-export const axisTimes = (value) => `${digits(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "")}×`;
+export const plain = (value) => digits(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+export const axisTimes = (value) => `${plain(value)}×`;
 export const bin = (name) => name.replace("<=", "≤ ").replace(">=", "≥ ").replace(/^>(?! )/, "> ");
 export const firstLine = (text) => text.split("\n", 1)[0];
 

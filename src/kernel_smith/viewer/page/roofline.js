@@ -2,7 +2,7 @@
 
 import { figure, frame, legend, rowsTable, whoColour } from "ks/chart.js";
 import { h, s, tipped } from "ks/dom.js";
-import { count, digits, percent, rate } from "ks/format.js";
+import { count, percent, plain, rate } from "ks/format.js";
 import { linear, log } from "ks/scales.js";
 
 export function showRoofline(run, { query }) {
@@ -44,7 +44,7 @@ function dot(run, point, x, y) {
 function drawMemory(run, points, width) {
   const ceiling = run.ceilings.copy_bytes_per_second;
   const most = points.reduce((high, point) => Math.max(high, point.bytes_per_second), ceiling);
-  const chart = frame(width, 340, { label: `Bytes per second of ${points.length} candidates; the limit is ${rate(ceiling, "B/s")}.`, x: (place) => linear([0, Math.max(1, ...points.map((point) => run.order[point.position]))], place), y: (place) => linear([0, most * 1.1], place), xLabel: "evaluations", yLabel: "bytes per second", yFormat: (value) => (value ? rate(value, "B/s") : "0"), left: 84, links: true });
+  const chart = frame(width, 340, { label: `Bytes per second of ${points.length} candidates; the limit is ${rate(ceiling, "B/s")}.`, x: (place) => linear([0, Math.max(1, ...points.map((point) => run.order[point.position]))], place), y: (place) => linear([0, most * 1.1], place), xLabel: "evaluations", yLabel: "bytes per second", yFormat: (value) => (value ? rate(value, "B/s") : "0"), left: 104, links: true });
   chart.plot.append(s("line", { class: "roof", x1: chart.left, x2: chart.right, y1: chart.y(ceiling), y2: chart.y(ceiling) }), s("text", { class: "reference-name", x: chart.right - 4, y: chart.y(ceiling) - 7, "text-anchor": "end" }, `a large copy: ${rate(ceiling, "B/s")}`));
   for (const point of points) chart.plot.append(dot(run, point, chart.x(run.order[point.position]), chart.y(point.bytes_per_second)));
   return chart.svg;
@@ -56,7 +56,7 @@ function drawRoofs(run, points, width) {
   const top = Math.max(...Object.values(peaks));
   const [low, high] = [Math.min(...intensities, 1) / 4, Math.max(...intensities, top / copy) * 4];
   const slowest = Math.min(...points.map((point) => point.flops_per_second), copy * low);
-  const chart = frame(width, 380, { label: `Roofline: ${points.length} candidates under ${rate(copy, "B/s")} and up to ${rate(top, "FLOP/s")}.`, x: (place) => log([low, high], place), y: (place) => log([slowest / 2, top * 2], place), xLabel: "flops per byte", yLabel: "flops per second", xFormat: (value) => digits(value).replace(/\.?0+$/, ""), yFormat: (value) => rate(value, "FLOP/s"), left: 96, links: true });
+  const chart = frame(width, 380, { label: `Roofline: ${points.length} candidates under ${rate(copy, "B/s")} and up to ${rate(top, "FLOP/s")}.`, x: (place) => log([low, high], place), y: (place) => log([slowest / 2, top * 2], place), xLabel: "flops per byte", yLabel: "flops per second", xFormat: plain, yFormat: (value) => rate(value, "FLOP/s"), left: 122, links: true });
   for (const [precision, peak] of Object.entries(peaks)) {
     const corner = peak / copy;
     chart.plot.append(s("path", { class: "roof", d: `M${chart.x(low)} ${chart.y(copy * low)}L${chart.x(Math.min(corner, high))} ${chart.y(Math.min(peak, copy * high))}L${chart.x(high)} ${chart.y(Math.min(peak, copy * high))}` }), s("text", { class: "reference-name", x: chart.right - 4, y: chart.y(peak) - 5, "text-anchor": "end" }, `${precision} ${rate(peak, "FLOP/s")}`));
