@@ -88,7 +88,7 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     assert "\x1b" not in done.out + done.err
     assert "ok: correct, " in done.out
     assert "Confirmed: it is faster than eager and compile." in done.out
-    assert "next: kernel-smith runs lineage" in done.out
+    assert "next: kernel-smith report" in done.out
 
     again = cli(*resume_command(done.out)[:-1], 3, "--json", "-o", "best.py")
     assert again.code == 0, again.err

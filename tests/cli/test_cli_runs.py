@@ -200,7 +200,7 @@ def test_best_writes_the_winning_kernel(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "won.py").read_text() == program(3).source
     assert "next: kernel-smith evaluate row_softmax won.py --backend cpp" in done.out
     written = cli("runs", "best", "latest", "--json").json
-    assert written["path"] == "row_softmax_best_cpp.py"
+    assert written["path"] == "row_softmax_best.py"
     assert written["speedup"]["value"] == 3.0
     assert (tmp_path / written["path"]).read_text() == program(3).source
 

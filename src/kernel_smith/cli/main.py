@@ -22,6 +22,7 @@ from kernel_smith.cli import (
     optimize,
     outside,
     profile,
+    report,
     runs,
     seed,
     serve,
@@ -48,6 +49,8 @@ app.command("optimize")(optimize.optimize)
 app.command("resume")(optimize.resume)
 app.command("ask")(outside.ask)
 app.command("tell")(outside.tell)
+app.command("report")(report.report)
+app.command("dashboard")(report.dashboard)
 app.command("evaluate")(evaluate.evaluate)
 app.command("seed")(seed.seed)
 app.command("ship")(ship.ship)

@@ -253,7 +253,7 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         command += ["--backend", state.config.backend, "--fresh"]
         command += ["--baseline", "eager", "--baseline", "compile"]
         print_next(shlex.join(command), "judge it again, in the same way")
-        print_next(command_of("runs", "lineage", state.run, store=store), "how it came about")
+        print_next(command_of("report", state.run, store=store), "see how it came about")
     return True
 
 

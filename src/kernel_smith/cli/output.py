@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from kernel_smith.errors import BadInput
+
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 console = Console(highlight=False, soft_wrap=True)
 
@@ -50,3 +52,25 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
             yield lambda what: status.update(what)
     else:
         yield lambda what: errors.print(f"... {what}")
+
+
+@contextlib.contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Give a place to write to, which becomes the file when all went well, and else is removed."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[Callable[[str], Any]]:
+    """A text file that appears when it is complete, and not at all if something goes wrong."""
+    with complete_file(path) as part, part.open("w", encoding="utf-8") as file:
+        yield file.write

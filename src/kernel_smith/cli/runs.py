@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kernel_smith.cli.output import command_of, console, print_json, print_next
-from kernel_smith.cli.runs_export import complete_file, write_run
+from kernel_smith.cli.output import command_of, console, print_json, print_next, written
+from kernel_smith.cli.runs_export import write_run
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.errors import BadInput
 from kernel_smith.store import History, RunSummary, StepFacts, Store
@@ -70,19 +70,27 @@ def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
 @app.command("best")
 def best(
     run: RunName,
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="STEP", help="Write this step's; a number or a hash's beginning."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
     ] = None,
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """Write the winning kernel of a run to a file; default: TASK_best_BACKEND.py."""
+    """Write the winning kernel of a run to a file, or another step's.
+
+    Default: TASK_best.py, or TASK_stepN.py.
+    """
     with _opened(run, store) as (opened, history):
-        winner = _best(history)
+        winner = _best(history) if step is None else _find(history, step)
         program = opened.candidate(winner.candidate)
-    path = output or Path(f"{history.task.name}_best_{program.backend}.py")
-    with complete_file(path) as part:
-        part.write_text(program.source, encoding="utf-8")
+    which = "best" if step is None else f"step{winner.step}"
+    path = output or Path(f"{history.task.name}_{which}.py")
+    with written(path) as write:
+        write(program.source)
     if json:
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
         return

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from kernel_smith.errors import BadInput
+from kernel_smith.cli.output import complete_file
 from kernel_smith.records import (
     Event,
     Remeasured,
@@ -17,21 +16,6 @@ from kernel_smith.records import (
     StepEvaluated,
     StepProposed,
 )
-
-
-@contextmanager
-def complete_file(path: Path) -> Iterator[Path]:
-    """Give a place to write to, which becomes the file when all went well, and else is removed."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_run(events: Iterable[Event], path: Path) -> int:

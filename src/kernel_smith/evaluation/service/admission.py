@@ -30,7 +30,7 @@ async def client_of(
 ) -> Client:
     """Without tokens all who ask are one client."""
     if parts.tokens is None:
-        _refuse_other_hosts(request)
+        refuse_other_hosts(request)
         return _LOCAL
     secret = credentials.credentials if credentials else ""
     client = await run_in_threadpool(_find, parts.tokens, secret)
@@ -56,7 +56,7 @@ def _find(tokens: TokenFile, secret: str) -> Client | None:
         raise not_now("the list of clients cannot be read") from None
 
 
-def _refuse_other_hosts(request: Request) -> None:
+def refuse_other_hosts(request: Request) -> None:
     """A web page can let a name of its own point to this machine, and ask as if it were local.
 
     The name that it asked for is in the request.

@@ -6,7 +6,6 @@ finish for a while, gives the others back to the book, and ends. A second signal
 
 from __future__ import annotations
 
-import socket
 import threading
 from types import FrameType
 
@@ -17,10 +16,10 @@ from kernel_smith.evaluation.service.app import DEFAULT_MAX_BODY, make_app
 from kernel_smith.evaluation.service.auth import TokenFile
 from kernel_smith.evaluation.service.book import JobBook
 from kernel_smith.evaluation.service.dispatcher import Dispatcher
+from kernel_smith.evaluation.service.listening import BACKLOG, listen, url_of
 from kernel_smith.loopback import is_loopback
 
 _LAST_ANSWERS_SECONDS = 5
-_BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 60  # longer than clients do, so that it is they who close connections
 
 
@@ -45,7 +44,7 @@ class Service:
         self._drained: threading.Thread | None = None
         self._given_back = 0
         self.app = make_app(book, dispatcher, tokens=tokens, tasks=tasks, max_body=max_body)
-        self._socket = _bind(host, port)
+        self._socket = listen(host, port)
         config = uvicorn.Config(
             self.app,
             lifespan="off",
@@ -53,7 +52,7 @@ class Service:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            backlog=_BACKLOG,
+            backlog=BACKLOG,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_LAST_ANSWERS_SECONDS,
         )
@@ -61,8 +60,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return url_of(self._socket)
 
     def run(self) -> int:
         """Serve. Returns how many evaluations were under way and are given back at the end."""
@@ -115,22 +113,3 @@ def refuse_strangers(host: str, tokens: TokenFile | None) -> None:
             hint="make a token with `kernel-smith serve tokens add FILE NAME` and add --tokens "
             "FILE, or leave out --host",
         )
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-            bound.listen(_BACKLOG)  # whoever learns the address now may connect at once
-        except BaseException:
-            bound.close()
-            raise
-    except (OSError, OverflowError) as error:
-        what = f"cannot listen on {host} port {port} ({getattr(error, 'strerror', None) or error})"
-        raise BadInput(what, hint="choose another --port, or 0 for any that is free") from None
-    return bound

@@ -1,0 +1,75 @@
+// Where data comes from: parts of this file, or the server that sent it. Both know the same names.
+//
+//   contents              what there is
+//   run/ID                a run without what is long
+//   steps/ID/PORTION      programs, evaluations and prompts of some of its steps
+//   result/ID             a benchmark result
+//   winners/ID/PORTION    the winning programs of some of its rows
+
+export const PORTION = 32;
+
+export function openSource() {
+  return document.querySelector("script[data-part]") ? new Embedded() : new Live();
+}
+
+class Source {
+  known = new Map();
+
+  get(...words) {
+    const name = words.join("/");
+    if (!this.known.has(name)) {
+      const asked = this.read(words);
+      this.known.set(name, asked);
+      asked.catch(() => this.known.delete(name));
+    }
+    return this.known.get(name);
+  }
+}
+
+class Embedded extends Source {
+  live = false;
+
+  // A large file is still being read when the first pages of it are shown.
+  async find(name) {
+    const look = () => [...document.querySelectorAll("script[data-part]")].find((node) => node.dataset.part === name);
+    if (!look() && document.readyState === "loading") await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
+    return look();
+  }
+
+  async read(words) {
+    const node = await this.find(words.join("/"));
+    if (!node) throw new Error(`This file does not contain ${words.join(" ")}.`);
+    const packed = Uint8Array.from(atob(node.textContent.trim()), (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(unpacked).json();
+  }
+
+  watch() {}
+}
+
+class Live extends Source {
+  live = true;
+
+  async read([kind, id, portion]) {
+    const query = new URLSearchParams();
+    if (id !== undefined) query.set("id", id);
+    if (portion !== undefined) query.set("portion", portion);
+    const answer = await fetch(`data/${kind}?${query}`);
+    if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `The server answered ${answer.status}.`);
+    return answer.json();
+  }
+
+  // Calls back with the ids of runs that have changed, and with the state of the connection.
+  watch(changed, connected) {
+    const events = new EventSource("data/changes");
+    events.addEventListener("open", () => connected(true));
+    events.addEventListener("error", () => connected(false));
+    events.addEventListener("runs", (event) => {
+      const ids = JSON.parse(event.data);
+      for (const name of [...this.known.keys()]) {
+        if (name === "contents" || ids.some((id) => name === `run/${id}` || name.startsWith(`steps/${id}/`))) this.known.delete(name);
+      }
+      changed(ids);
+    });
+  }
+}
