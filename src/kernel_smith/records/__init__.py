@@ -34,13 +34,19 @@ from kernel_smith.records.evaluation import (
 from kernel_smith.records.job import Job, JobError, JobRequest, JobState
 from kernel_smith.records.options import Baseline, Limits, Options, Sampling
 from kernel_smith.records.request import (
+    Attempt,
+    Attempts,
+    Broken,
     Contrast,
     Exemplars,
     Failures,
     Lessons,
+    Plan,
+    Question,
     Request,
     Section,
     Specialists,
+    Summary,
 )
 from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_of
 from kernel_smith.records.step import (
@@ -82,10 +88,13 @@ __all__ = [
     "SCHEMA_VERSION",
     "Accuracy",
     "Admission",
+    "Attempt",
+    "Attempts",
     "Baseline",
     "BaselineSpeedup",
     "BaselineTiming",
     "Beside",
+    "Broken",
     "Budget",
     "Candidate",
     "Ceilings",
@@ -128,8 +137,10 @@ __all__ = [
     "Noted",
     "NsightKernel",
     "Options",
+    "Plan",
     "Precision",
     "Proposal",
+    "Question",
     "Reason",
     "Record",
     "Remeasured",
@@ -150,6 +161,7 @@ __all__ = [
     "StepEvaluated",
     "StepGain",
     "StepProposed",
+    "Summary",
     "Task",
     "Telemetry",
     "Timing",

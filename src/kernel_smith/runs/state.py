@@ -66,7 +66,7 @@ class RunState(RunFacts):
     """Who is best on which workload."""
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
-    _made: dict[str, Step] = field(default_factory=dict)
+    made: dict[str, Step] = field(default_factory=dict)
     """The step that led to a program first."""
     _untimed: dict[str, None] = field(default_factory=dict)
     """Programs that are correct as far as can be said, where nothing is timed; the first first."""
@@ -124,7 +124,7 @@ class RunState(RunFacts):
         while candidate not in seen:
             yield candidate
             seen.add(candidate)
-            step = self._made.get(candidate or "")
+            step = self.made.get(candidate or "")
             if step is None or step.parent is None:
                 return
             candidate = step.parent
@@ -145,7 +145,7 @@ class RunState(RunFacts):
         proposal = event.proposal
         step = self.steps[event.step] = Step(event.step, event.label, proposal)
         self.known.add(fingerprint(proposal.candidate))
-        self._made.setdefault(proposal.candidate.content_hash, step)
+        self.made.setdefault(proposal.candidate.content_hash, step)
         self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:
             self._concerned.setdefault(step.parent, []).append(step)

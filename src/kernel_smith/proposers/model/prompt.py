@@ -16,12 +16,16 @@ from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
 from kernel_smith.proposers.model.texts import Templates
 from kernel_smith.records import (
+    Broken,
     Elite,
     Evaluation,
     Failure,
     Message,
+    Plan,
     Precision,
+    Question,
     Request,
+    Summary,
     Task,
 )
 from kernel_smith.records.prose import headline, render
@@ -29,6 +33,8 @@ from kernel_smith.records.prose import headline, render
 _EVALUATION_LENGTH = 8000
 _FAILURE_LENGTH = 600
 _LEAST_SHOWN = 400
+_PLAN_LENGTH = 4000
+_SUMMARY_LENGTH = 3000
 
 _PRECISION = {
     Precision.STRICT: "Precision is strict: compute and accumulate in the inputs' own dtypes or "
@@ -163,9 +169,26 @@ class Prompts:
         if plan.lessons and request.lessons:
             lessons = "\n".join(f"- {_clip(lesson, _FAILURE_LENGTH)}" for lesson in request.lessons)
             parts.append(fill("lessons", lessons=lessons))
-        wanted = "first" if request.parent is None else self._settings.mode
-        parts.append(fill(f"request_{wanted}"))
+        parts += self._wanted(request)
         return "\n\n".join(parts)
+
+    def _wanted(self, request: Request) -> Iterator[str]:
+        """What is to be done now: answer a question, mend a program, carry out a plan, or go on."""
+        fill, mode = self._templates.fill, self._settings.mode
+        summary, plan = request.section(Summary), request.section(Plan)
+        question, broken = request.section(Question), request.section(Broken)
+        if summary is not None:
+            yield fill("summary", summary=_clip(summary.text, _SUMMARY_LENGTH))
+        if question is not None:
+            yield fill("question", question=question.text)
+            return
+        if plan is not None:
+            yield fill("plan", plan=_clip(plan.text, _PLAN_LENGTH))
+        if broken is not None:
+            elite = broken.program
+            yield self.repair(elite.candidate.source, elite.evaluation).content
+            return
+        yield fill(f"request_{'first' if request.parent is None else mode}")
 
     def _parent(self, parent: Elite, plan: _Plan) -> str:
         evaluation = parent.evaluation
