@@ -40,6 +40,7 @@ from kernel_smith.records.request import (
     Contrast,
     Exemplars,
     Failures,
+    Knowledge,
     Lessons,
     Plan,
     Question,
@@ -47,6 +48,7 @@ from kernel_smith.records.request import (
     Section,
     Specialists,
     Summary,
+    Winner,
 )
 from kernel_smith.records.reward import Reward, RewardPair, RewardRule, reward_of
 from kernel_smith.records.step import (
@@ -126,6 +128,7 @@ __all__ = [
     "KernelFailure",
     "KernelResources",
     "KernelShare",
+    "Knowledge",
     "Label",
     "Lessons",
     "Limits",
@@ -172,6 +175,7 @@ __all__ = [
     "Usage",
     "Variant",
     "VersionedRecord",
+    "Winner",
     "Workload",
     "WorkloadGain",
     "WorkloadTiming",

@@ -64,6 +64,21 @@ class Attempts(Record):
     attempts: tuple[Attempt, ...]
 
 
+class Winner(Record):
+    """The best program of another run."""
+
+    task: str
+    speedup: float
+    source: str
+
+
+class Knowledge(Record):
+    """The best programs of the nearest other tasks."""
+
+    kind: Literal["knowledge"] = "knowledge"
+    winners: tuple[Winner, ...]
+
+
 class Plan(Record):
     """What is to be done to the parent, decided by somebody else."""
 
@@ -100,6 +115,7 @@ Section = Annotated[
     | Lessons
     | Specialists
     | Attempts
+    | Knowledge
     | Plan
     | Question
     | Broken
@@ -117,6 +133,7 @@ class Request(Record):
     parent: Elite | None = Field(default=None, description="null: write a first program")
     context: tuple[Section, ...] = Field(default=(), description="what may help")
     hardware: str = Field(default="", description="the machine, in sentences")
+    target: str = Field(default="", description="what is to be beaten, in a sentence")
     seed: int = Field(default=0, description="for whatever is drawn at random")
 
     def section(self, kind: type[SectionKind]) -> SectionKind | None:

@@ -28,6 +28,7 @@ from kernel_smith.search.lessons import LessonBook
 from kernel_smith.store import RunFacts
 
 _FAILURES_SHOWN = 3
+_SEED = "seed"
 _LONGEST_MESSAGE = 600
 
 
@@ -61,6 +62,8 @@ class RunState(RunFacts):
     tried: list[str] = field(default_factory=list)
     """Whom that was done to since the last step was evaluated."""
     failures: dict[str | None, list[Failure]] = field(default_factory=dict)
+    seeds: list[str] = field(default_factory=list)
+    """What the framework's compiler wrote and the judge accepted."""
     lessons: LessonBook = field(default_factory=LessonBook)
     front: WorkloadFront = field(default_factory=WorkloadFront)
     """Who is best on which workload."""
@@ -162,6 +165,8 @@ class RunState(RunFacts):
         elif not self.ranking.is_twin(evaluation):
             self._note_untimed(elite)
             self.front.note(elite)
+            if step.proposal.proposer == _SEED:
+                self.seeds.append(elite.candidate.content_hash)
         self._credit(step)
         return step
 

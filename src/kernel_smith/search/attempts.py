@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kernel_smith.records import Attempt, Elite
@@ -34,14 +35,14 @@ def attempts_of(steps: Iterable[Step], state: RunState) -> Iterator[Attempt]:
 def lineage_attempts(state: RunState, parent: str | None, most: int) -> tuple[Attempt, ...]:
     """The last ones that were made from a program or from its ancestors and worked, slower ones
     included; the nearest and newest last."""
-    found: list[Attempt] = []
+    found: list[Attempt] = []  # the newest first
     for name in state.lineage(parent):
-        made = [step for step in state.steps_about(name or "") if step.parent == name]
-        own = [each for each in attempts_of(made, state) if not each.failed]
-        found = own[-(most - len(found)) :] + found
+        made = (step for step in reversed(state.steps_about(name or "")) if step.parent == name)
+        worked = (each for each in attempts_of(made, state) if not each.failed)
+        found += islice(worked, most - len(found))
         if len(found) >= most:
             break
-    return tuple(found)
+    return tuple(reversed(found))
 
 
 def in_words(attempt: Attempt) -> str:

@@ -17,7 +17,6 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kernel_smith.records import (
-    Attempts,
     Broken,
     Declined,
     Event,
@@ -26,12 +25,10 @@ from kernel_smith.records import (
     Plan,
     Question,
     RunConfig,
-    Section,
     StepDropped,
     StepEvaluated,
     StepProposed,
 )
-from kernel_smith.search.attempts import lineage_attempts
 from kernel_smith.search.bandit import Bandit
 from kernel_smith.search.base import Ask
 from kernel_smith.search.context import context_of
@@ -46,7 +43,6 @@ _EXPLORATION = 0.3
 _MOST_DEBUGGING = 3
 _DEAD = 4  # children, none of them better
 _ROOT_CHILDREN = 6
-_SHOWN = 6
 
 _ASK_FOR_A_PLAN = """You plan, and somebody else writes. Decide on the one change of the program
 above that promises the most. Name the lines or the function that it is about, say what is to stand
@@ -109,13 +105,9 @@ class Roles:
         return len(children) >= _DEAD and all(state.ranking.score(c) <= own for c in children)
 
     def _plan(self, parent: str, state: RunState) -> Ask:
-        context: list[Section] = list(context_of(state, parent))
-        tried = lineage_attempts(state, parent, _SHOWN)
-        if tried and not any(isinstance(part, Attempts) for part in context):
-            context.append(Attempts(attempts=tried))
-        context.append(Question(text=_ASK_FOR_A_PLAN))
+        context = (*context_of(state, parent), Question(text=_ASK_FOR_A_PLAN))
         label: Label = {_ROLE: _PLANNER, "parent": parent}
-        return Ask(worker=THINKER, parent=parent, context=tuple(context), label=label)
+        return Ask(worker=THINKER, parent=parent, context=context, label=label)
 
     def _code(self, number: int) -> Ask:
         self._asked.add(number)
