@@ -5,10 +5,11 @@
 
 Each method searches each landscape with each seed, from the plainest program (best-of-n: from
 nothing), with the same worker, one answer at a time. Reported is the speed of the best program
-after so many answers as a share of the optimum's, as the geometric mean over landscapes and seeds,
-with a 95% interval from drawing landscapes again (bootstrap), and what each method is worth beside
-best-of-n on the same landscapes. With `--store` a campaign that was stopped goes on. Nothing is
-noisy here: what is compared is what methods ask for, of a worker that knows little.
+after so many answers, thoughts included, as a share of the optimum's: the geometric mean over
+landscapes and seeds, with a 95% interval from drawing landscapes again (bootstrap), and what each
+method is worth beside best-of-n on the same landscapes. With `--store` a campaign that was stopped
+goes on. Nothing is noisy here: what is compared is what methods ask for, of a worker that knows
+little.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from common import describe_machine
 from kernel_smith.records import (
     Budget,
     Event,
+    Noted,
     Options,
     Proposal,
     RunConfig,
@@ -41,14 +43,15 @@ from kernel_smith.records import (
 from kernel_smith.runs.campaign import Campaign, Key
 from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.search.methods import METHODS
+from kernel_smith.search.plan_edit import PLAN_EDIT
 from kernel_smith.store import Store
-from kernel_smith.testing.landscape import CHOICES, Explorer, Landscape, choices_of, program
+from kernel_smith.testing.landscape import CHOICES, EDITS, Explorer, Landscape, choices_of, program
 from kernel_smith.testing.trivial import TrivialEngine
 
 FROM_NOTHING = ("best-of-n", "one-shot", "paper")
 SHOWN = (10, 20, 50, 100, 200)
 PLAIN = "best-of-n"
-COMPARED = [name for name in METHODS if name not in ("one-shot", "paper")]
+COMPARED = [name for name in METHODS if name not in ("one-shot", "paper", "refinement")]
 DRAWS = 2000
 
 
@@ -61,6 +64,7 @@ def search(campaign: Campaign, key: Key, rounds: int) -> None:
         budget=Budget(rounds=rounds),
         confirmation=Options(),
         proposals_in_flight=1,
+        settings={PLAN_EDIT: {"edits": EDITS}},
     )
     first = [] if key.arm in FROM_NOTHING else [program((0,) * CHOICES)]
     task = Task(name=key.task, source="class Model: pass")
@@ -80,7 +84,7 @@ def curve(events: Iterable[Event], key: Key, rounds: int) -> list[float]:
         match event:
             case StepProposed():
                 proposed[event.step] = event.proposal
-            case StepDropped():
+            case StepDropped() | Noted():
                 shares.append(best)
             case StepEvaluated():
                 made = proposed[event.step]

@@ -12,7 +12,8 @@ from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evaluation.screen import screen
 from kernel_smith.proposers.model import Model, Settings
 from kernel_smith.proposers.model.blocks import find_blocks
-from kernel_smith.proposers.model.prompt import Prompts, fenced, tokens_of, told
+from kernel_smith.proposers.model.prompt import Prompts, tokens_of
+from kernel_smith.proposers.model.sections import fenced, told
 from kernel_smith.records import (
     Candidate,
     Elite,

@@ -176,6 +176,22 @@ def test_repairs_are_bounded() -> None:
     assert "repairs" not in fourth.details
 
 
+@pytest.mark.parametrize(
+    ("reason", "most"), [(Reason.COMPILER_REJECTED, 3), (Reason.OUTPUT_SHAPE, 1)]
+)
+def test_compile_errors_are_worth_three_repairs_and_wrong_results_one(
+    reason: Reason, most: int
+) -> None:
+    repairs = 0
+    replies = [answer(CHILD.replace("1", str(number))) for number in range(2, 8)]
+    with OpenAIServer(replies) as server, proposer(server) as asked:
+        for _ in replies:
+            made = asked.propose(request())
+            repairs = max(repairs, made.details.get("repair_depth", 0))
+            asked.learn(made, failed(made, reason))
+    assert repairs == most
+
+
 def test_a_repair_that_is_known_from_before_is_not_repeated() -> None:
     with OpenAIServer([answer(CHILD), answer(MENDED), answer(CHILD)]) as server:
         with proposer(server) as asked:

@@ -56,3 +56,37 @@ def test_only_those_who_are_named_take_part(task: Task) -> None:
     assert config.settings["seed"] == {"wanted": False}
     with pytest.raises(BadInput, match="'oracle'"):
         configure(task, "cpp", proposers=["oracle"], starts=[program(1.0)])
+
+
+def test_a_method_may_be_declared_in_a_file(task: Task, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('method = "islands"\nislands = 5\n[budget]\nevaluations = 7\n')
+    config = configure(task, "cpp", method=str(path), starts=[program(1.0)])
+    assert (config.method, config.islands, config.budget) == ("islands", 5, Budget(evaluations=7))
+    path.write_text('method = "plan-edit"\n[settings.plan-edit.edits]\ntile = "Use tiles."\n')
+    config = configure(task, "cpp", method=str(path), starts=[program(1.0)])
+    assert config.settings["plan-edit"] == {"edits": {"tile": "Use tiles."}}
+    path.write_text('method = "best-of-n"\n[budget]\nrounds = 3\n')
+    config = configure(task, "cpp", method=str(path), models=MODELS)
+    assert config.budget.rounds == 3 and config.settings["model"]["max_repairs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("method = islands", "not TOML"),
+        ("islands = 3", "names no method"),
+        ('method = "islands"\nisland = 3', "unknown setting 'island'"),
+        ('method = "islands"\nislands = 0', "islands is 0"),
+        ('method = "hoping"', "hoping"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_file_that_declares_no_method_is_refused(
+    task: Task, tmp_path: Path, text: str | None, what: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BadInput, match=what):
+        configure(task, "cpp", method=str(path), starts=[program(1.0)])

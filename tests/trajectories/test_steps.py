@@ -23,7 +23,7 @@ from step_makers import (
 )
 
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.model.prompt import fenced
+from kernel_smith.proposers.model.sections import fenced
 from kernel_smith.records import (
     Beside,
     Candidate,

@@ -47,8 +47,8 @@ def optimize(
     method: Annotated[
         str | None,
         typer.Option(
-            help="How it is searched: islands, uct, contrast, greedy, refinement, best-of-n, "
-            "one-shot, paper."
+            help="How it is searched: islands, uct, contrast, plan-edit, queue, scientist, roles, "
+            "greedy, refinement, best-of-n, one-shot, paper, or FILE.toml."
         ),
     ] = None,
     evaluations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,

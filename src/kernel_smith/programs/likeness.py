@@ -1,4 +1,4 @@
-"""Whether two candidates are too much alike to show both to whoever writes the next one."""
+"""How much alike two candidates are: some are too much so to show both to whoever writes next."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _NUMBER = re.compile(r"'?\.?\d[\w.']*")
 
 def alike(one: Candidate, other: Candidate) -> bool:
     """Whether nearly all of their code is common to both; numbers do not count."""
-    return one.backend == other.backend and _alike(one.source, other.source)
+    return one.backend == other.backend and _common(one.source, other.source) >= _ALIKE
+
+
+def distance(one: Candidate, other: Candidate) -> float:
+    """How much of the larger one's code is not in the other: 0 to 1; numbers do not count."""
+    return 1.0 if one.backend != other.backend else 1 - _common(one.source, other.source)
 
 
 @lru_cache(maxsize=_REMEMBERED_PAIRS)
-def _alike(one: str, other: str) -> bool:
+def _common(one: str, other: str) -> float:
     left, right = _profile(one), _profile(other)
-    common = (left & right).total()
-    return common >= _ALIKE * max(left.total(), right.total())
+    return (left & right).total() / max(left.total(), right.total(), 1)
 
 
 @lru_cache(maxsize=_REMEMBERED)

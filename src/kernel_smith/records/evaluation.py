@@ -220,6 +220,8 @@ class Environment(Record):
     torch: str
     compiler: str
     kernel_smith: str
+    instruction_set: str = Field(default="", description="what vector code may use")
+    caches: str = Field(default="", description="their sizes, of one core")
 
 
 class Evaluation(VersionedRecord):

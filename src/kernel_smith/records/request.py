@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
@@ -46,9 +46,83 @@ class Specialists(Record):
     programs: dict[str, Elite] = Field(description="workload -> program")
 
 
+class Attempt(Record):
+    """What was tried, and what came of it."""
+
+    summary: str
+    failed: str = Field(default="", description="the reason; empty: it worked")
+    speedup: float = Field(default=0.0, description="what is certain of it; 0: it was not timed")
+    gains: dict[str, float] = Field(
+        default_factory=dict, description="workload -> the speed over the parent's"
+    )
+
+
+class Attempts(Record):
+    """What was made from the parent and its ancestors and worked, faster or not; newest last."""
+
+    kind: Literal["attempts"] = "attempts"
+    attempts: tuple[Attempt, ...]
+
+
+class Winner(Record):
+    """The best program of another run."""
+
+    task: str
+    speedup: float
+    source: str
+
+
+class Knowledge(Record):
+    """The best programs of the nearest other tasks."""
+
+    kind: Literal["knowledge"] = "knowledge"
+    winners: tuple[Winner, ...]
+
+
+class Plan(Record):
+    """What is to be done to the parent, decided by somebody else."""
+
+    kind: Literal["plan"] = "plan"
+    text: str
+    edit: str = Field(default="", description="the mutator's name for it, if it has one")
+
+
+class Question(Record):
+    """To be answered in words, and not by a program."""
+
+    kind: Literal["question"] = "question"
+    text: str
+
+
+class Broken(Record):
+    """A program that failed, made from the parent: it is to be mended."""
+
+    kind: Literal["broken"] = "broken"
+    program: Elite
+
+
+class Summary(Record):
+    """What somebody who has seen all of the run says about it."""
+
+    kind: Literal["summary"] = "summary"
+    text: str
+
+
 Section = Annotated[
-    Exemplars | Contrast | Failures | Lessons | Specialists, Field(discriminator="kind")
+    Exemplars
+    | Contrast
+    | Failures
+    | Lessons
+    | Specialists
+    | Attempts
+    | Knowledge
+    | Plan
+    | Question
+    | Broken
+    | Summary,
+    Field(discriminator="kind"),
 ]
+SectionKind = TypeVar("SectionKind", bound=Record)
 
 
 class Request(Record):
@@ -59,7 +133,12 @@ class Request(Record):
     parent: Elite | None = Field(default=None, description="null: write a first program")
     context: tuple[Section, ...] = Field(default=(), description="what may help")
     hardware: str = Field(default="", description="the machine, in sentences")
+    target: str = Field(default="", description="what is to be beaten, in a sentence")
     seed: int = Field(default=0, description="for whatever is drawn at random")
+
+    def section(self, kind: type[SectionKind]) -> SectionKind | None:
+        """The first section of a kind, if there is one."""
+        return next((part for part in self.context if isinstance(part, kind)), None)
 
     @property
     def exemplars(self) -> tuple[Elite, ...]:

@@ -183,6 +183,7 @@ class StepDropped(VersionedRecord):
 
     kind: Literal["step-dropped"] = "step-dropped"
     step: int
+    label: Label = Field(default_factory=dict, description="the method's own words about it")
     proposer: str
     parent: str | None = None
     why: str
@@ -195,6 +196,7 @@ class Declined(VersionedRecord):
 
     kind: Literal["declined"] = "declined"
     worker: str
+    label: Label = Field(default_factory=dict, description="the method's own words about it")
     parent: str | None = None
     why: str = ""
     at: datetime

@@ -9,7 +9,8 @@ from typing import Any
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Budget, Candidate, RunConfig, Task
 from kernel_smith.runs.first_programs import begin_with
-from kernel_smith.runs.presets import PRESETS, PROTOCOLS, find_preset
+from kernel_smith.runs.method_file import declared_config, is_method_file, read_method
+from kernel_smith.runs.presets import NEED_A_MODEL, PRESETS, PROTOCOLS, find_preset, settings_of
 from kernel_smith.search.methods import find_method
 
 _SEED = "seed"  # who is named among the proposers, and writes a first program only
@@ -34,7 +35,8 @@ def configure(
     """Return a preset's configuration with what is named here in place of its own.
 
     `models` are the settings of the model worker; naming some makes `model` the usual preset.
-    `method` says how it is searched; one that has a preset of its name brings that along.
+    `method` says how it is searched; one that has a preset of its name brings that along. It may be
+    a TOML file that declares one.
     `rebudget` makes a budget of the preset's. `starts`: None for the task's own.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
@@ -47,6 +49,11 @@ def configure(
             hint="add --model NAME@BASE_URL or --models FILE.toml, or ask others: "
             "--proposer tuner --proposer mutator",
         )
+    if config.method in NEED_A_MODEL and "model" not in weights:
+        raise BadInput(
+            f"the method {config.method} asks a model, and none takes part",
+            hint="add --model NAME@BASE_URL or --models FILE.toml, or choose another --method",
+        )
     config = config.model_copy(
         update={
             "proposers": weights,
@@ -55,7 +62,7 @@ def configure(
             "proposals_in_flight": max(config.proposals_in_flight, lanes),
             "seed": seed,
             "untimed": untimed,
-            "settings": {} if models is None else {"model": models},
+            "settings": _settings(config, models),
         }
     )
     if config.method in PROTOCOLS:
@@ -68,6 +75,11 @@ def configure(
 def _preset(
     preset: str | None, method: str | None, backend: str, *, with_models: bool
 ) -> RunConfig:
+    if method is not None and is_method_file(method):
+        declared = read_method(method)
+        base = _preset(preset, declared["method"], backend, with_models=with_models)
+        settings = base.settings | declared.get("settings", {})
+        return declared_config(base, declared | {"settings": settings}, method)
     if method is not None:
         find_method(method)
     if method in PRESETS:
@@ -75,7 +87,17 @@ def _preset(
     if preset in (None, "embedded"):
         preset = "model" if with_models else "embedded"
     config = find_preset(preset, backend)
-    return config if method is None else config.model_copy(update={"method": method})
+    if method is None:
+        return config
+    update = {"method": method, "settings": settings_of(method, backend)}
+    return config.model_copy(update=update)
+
+
+def _settings(config: RunConfig, models: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """The method's own, and how models are asked; what a user says of them counts."""
+    if models is None:
+        return {name: value for name, value in config.settings.items() if name != "model"}
+    return config.settings | {"model": config.settings.get("model", {}) | models}
 
 
 def _each_answer_counts(config: RunConfig) -> RunConfig:

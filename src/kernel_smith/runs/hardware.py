@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from kernel_smith.records import Ceilings, Device, Evaluation
+from kernel_smith.records import Ceilings, Device, Evaluation, Roofline
 
 
 def describe_hardware(evaluation: Evaluation) -> str:
     """From the record of an evaluation on it."""
     machine = evaluation.environment
     lines = [f"Processor: {machine.processor} ({machine.machine}). torch {machine.torch}."]
+    if evaluation.device is None and machine.instruction_set:
+        lines.append(f"Vector instructions: {machine.instruction_set}.")
+    if evaluation.device is None and machine.caches:
+        lines.append(f"Caches: {machine.caches}.")
     if evaluation.timing is not None and evaluation.device is None:
         cores = len(evaluation.timing.cores)
         lines.append(f"Timed on {cores} core{'' if cores == 1 else 's'}; {machine.compiler}.")
@@ -16,7 +20,17 @@ def describe_hardware(evaluation: Evaluation) -> str:
         lines.append(_gpu(evaluation.device))
     if evaluation.ceilings is not None:
         lines.append(_limits(evaluation.ceilings))
+    lines += map(_work, evaluation.rooflines)
     return " ".join(lines)
+
+
+def _work(roofline: Roofline) -> str:
+    """What a workload takes at least, whoever does it."""
+    flops = f", {roofline.flops / 1e9:.3g} GFLOP" if roofline.flops else ""
+    return (
+        f"Workload {roofline.workload}: {roofline.bytes / 1e6:.3g} MB to be moved{flops}; at best "
+        f"{roofline.floor_seconds * 1e6:.3g} us."
+    )
 
 
 def _gpu(device: Device) -> str:

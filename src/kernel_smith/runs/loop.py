@@ -288,7 +288,8 @@ class Loop:
             proposal, label = self._ready.popleft()
             if self.state.is_known(proposal.candidate):
                 parent = proposal.parents[0] if proposal.parents else None
-                self._drop(proposal.proposer, parent, _KNOWN, proposal.conversation)
+                asked = _Asked(proposal.proposer, parent, label)
+                self._drop(asked, _KNOWN, proposal.conversation)
                 continue
             step = self.emit(
                 StepProposed(
@@ -342,33 +343,33 @@ class Loop:
             self._fruitless += 1
         except NothingToPropose as none:
             self._fruitless += 1
-            self.emit(Declined(worker=worker, parent=parent, why=str(none), at=_now()))
+            why, label = str(none), asked.label
+            self.emit(Declined(worker=worker, label=label, parent=parent, why=why, at=_now()))
         except WorkerFailed as failure:
             # What a model was asked and answered is kept, also where nothing came of it.
             if worker not in self._gone or failure.conversation is not None:
-                self._drop(worker, parent, failure.what, failure.conversation)
+                self._drop(asked, failure.what, failure.conversation)
             if failure.final:
                 self._gone.setdefault(worker, failure.what)
         except UserError as error:
-            self._drop(worker, parent, error.what, None)
+            self._drop(asked, error.what, None)
         else:
             if isinstance(answer, Note):
                 self.emit(Noted(worker=worker, label=asked.label, note=answer, at=_now()))
             elif self.state.is_known(answer.candidate):
-                self._drop(worker, parent, _KNOWN, answer.conversation)
+                self._drop(asked, _KNOWN, answer.conversation)
             else:
                 self._fruitless = 0
                 self._ready.append((answer, asked.label))
 
-    def _drop(
-        self, proposer: str, parent: str | None, why: str, conversation: Conversation | None
-    ) -> None:
+    def _drop(self, asked: _Asked, why: str, conversation: Conversation | None) -> None:
         self._fruitless += 1
         self.emit(
             StepDropped(
                 step=self.state.last_step + 1,
-                proposer=proposer,
-                parent=parent,
+                label=asked.label,
+                proposer=asked.worker,
+                parent=asked.parent,
                 why=why,
                 conversation=conversation,
                 at=_now(),

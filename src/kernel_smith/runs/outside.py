@@ -15,6 +15,7 @@ from kernel_smith.records import (
     Evaluation,
     Event,
     Message,
+    Question,
     Record,
     Remeasured,
     Request,
@@ -154,7 +155,10 @@ def _next_ask(strategy: Strategy, state: RunState, rng: random.Random) -> Ask | 
         asked = strategy.next(state, tuple(state.config.proposers), rng)
     except Exhausted:
         return None
-    return asked if asked is not None and asked.parent is not None else None
+    if asked is None or asked.parent is None:
+        return None
+    thinking = any(isinstance(part, Question) for part in asked.context)
+    return None if thinking else asked
 
 
 def _assignment(state: RunState, request: Request, parent: str | None) -> Assignment:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Budget, Options, RunConfig, Sampling
+from kernel_smith.search.plan_edit import PLAN_EDIT
 
 # Long enough to rank, short enough to try many: whoever looks best is measured again. A wide
 # interval is no reason to refuse a program here, because programs are ranked by its lower end.
@@ -87,6 +89,20 @@ PRESETS: dict[str, Callable[[str], RunConfig]] = {
 }
 PROTOCOLS = ("paper", "refinement", "best-of-n", "one-shot")
 """Those by which models are compared: from the reference, and each answer stands for itself."""
+
+
+NEED_A_MODEL = ("scientist", "roles")
+"""Methods whose steps are thoughts in the first place."""
+
+
+def settings_of(method: str, backend: str) -> dict[str, dict[str, Any]]:
+    """What a method is given beside a preset's configuration."""
+    if method == PLAN_EDIT:
+        from kernel_smith.proposers.mutator import EDITS
+
+        own = {edit.name: edit.sentence for edit in EDITS if backend in edit.backends}
+        return {PLAN_EDIT: {"edits": own}}
+    return {"model": {"max_repairs": 0}} if method == "roles" else {}  # it has its own debugger
 
 
 def find_preset(name: str, backend: str) -> RunConfig:

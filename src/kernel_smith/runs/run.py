@@ -31,10 +31,13 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.first_programs import first_programs
 from kernel_smith.runs.loop import Audience, Loop
+from kernel_smith.runs.presets import PROTOCOLS
 from kernel_smith.runs.remeasure import Remeasuring
 from kernel_smith.runs.state import RunState
+from kernel_smith.runs.winners import nearest_winners
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.search.base import Strategy
+from kernel_smith.search.context import KNOWLEDGE
 from kernel_smith.search.methods import make_strategy
 from kernel_smith.store import OUTSIDE, Store
 
@@ -55,6 +58,7 @@ class Run:
     def start(cls, store: Store, task: Task, config: RunConfig) -> Iterator[Run]:
         now = datetime.now(UTC)
         name = f"{task.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        config = _with_winners(store, task, config)
         strategy = make_strategy(config)
         with store.lock(name):
             event = RunStarted(run=name, task=task, config=config, at=now)
@@ -180,6 +184,18 @@ class Run:
         self.append(event)
         self.state.apply(event)
         self.strategy.hear(event, self.state)
+
+
+def _with_winners(store: Store, task: Task, config: RunConfig) -> RunConfig:
+    """Keep in the configuration what a model is shown of other tasks, except where it is to write
+    from the reference alone."""
+    if "model" not in config.proposers or config.method in PROTOCOLS:
+        return config
+    winners = nearest_winners(store, task, config.backend)
+    if not winners:
+        return config
+    kept = {KNOWLEDGE: {"winners": [each.model_dump() for each in winners]}}
+    return config.model_copy(update={"settings": config.settings | kept})
 
 
 def fold(store: Store, name: str) -> RunState:

@@ -28,6 +28,7 @@ from kernel_smith.search.lessons import LessonBook
 from kernel_smith.store import RunFacts
 
 _FAILURES_SHOWN = 3
+_SEED = "seed"
 _LONGEST_MESSAGE = 600
 
 
@@ -61,12 +62,14 @@ class RunState(RunFacts):
     tried: list[str] = field(default_factory=list)
     """Whom that was done to since the last step was evaluated."""
     failures: dict[str | None, list[Failure]] = field(default_factory=dict)
+    seeds: list[str] = field(default_factory=list)
+    """What the framework's compiler wrote and the judge accepted."""
     lessons: LessonBook = field(default_factory=LessonBook)
     front: WorkloadFront = field(default_factory=WorkloadFront)
     """Who is best on which workload."""
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
-    _made: dict[str, Step] = field(default_factory=dict)
+    made: dict[str, Step] = field(default_factory=dict)
     """The step that led to a program first."""
     _untimed: dict[str, None] = field(default_factory=dict)
     """Programs that are correct as far as can be said, where nothing is timed; the first first."""
@@ -124,7 +127,7 @@ class RunState(RunFacts):
         while candidate not in seen:
             yield candidate
             seen.add(candidate)
-            step = self._made.get(candidate or "")
+            step = self.made.get(candidate or "")
             if step is None or step.parent is None:
                 return
             candidate = step.parent
@@ -145,7 +148,7 @@ class RunState(RunFacts):
         proposal = event.proposal
         step = self.steps[event.step] = Step(event.step, event.label, proposal)
         self.known.add(fingerprint(proposal.candidate))
-        self._made.setdefault(proposal.candidate.content_hash, step)
+        self.made.setdefault(proposal.candidate.content_hash, step)
         self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:
             self._concerned.setdefault(step.parent, []).append(step)
@@ -162,6 +165,8 @@ class RunState(RunFacts):
         elif not self.ranking.is_twin(evaluation):
             self._note_untimed(elite)
             self.front.note(elite)
+            if step.proposal.proposer == _SEED:
+                self.seeds.append(elite.candidate.content_hash)
         self._credit(step)
         return step
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from kernel_smith.records import (
     Declined,
     Event,
+    Noted,
     Remeasured,
     StepDropped,
     StepEvaluated,
@@ -84,6 +85,8 @@ class Bandit:
             case Declined():
                 self.answered(event.worker)
                 self.reward(event.worker, 0.0)
+            case Noted():
+                self.answered(event.worker)
             case Remeasured():
                 for step in state.steps_about(event.candidate):
                     if step.evaluation is not None:

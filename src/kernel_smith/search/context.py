@@ -4,20 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_smith.records import Elite, Exemplars, Failures, Lessons, Section, Specialists
+from kernel_smith.records import (
+    Attempts,
+    Elite,
+    Exemplars,
+    Failures,
+    Knowledge,
+    Lessons,
+    Section,
+    Specialists,
+    Winner,
+)
+from kernel_smith.search.attempts import lineage_attempts
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
+
+KNOWLEDGE = "knowledge"
+"""Where a run's settings keep the winners of other tasks."""
+_ATTEMPTS = 6
 
 
 def context_of(
     state: RunState, parent: str | None, exemplars: tuple[Elite, ...] = ()
 ) -> tuple[Section, ...]:
-    """These programs, what failed from this parent, what the run has learned, and who is faster on
-    some workload."""
+    """These programs, the winners of other tasks, what worked and what failed from this parent and
+    its ancestors, what the run has learned, and who is faster on some workload."""
     sections: list[Section] = []
     if exemplars:
         sections.append(Exemplars(programs=exemplars))
+    winners = state.config.settings.get(KNOWLEDGE, {}).get("winners", ())
+    if winners:
+        known = tuple(Winner.model_validate(each) for each in winners)
+        sections.append(Knowledge(winners=known))
+    attempts = lineage_attempts(state, parent, _ATTEMPTS) if parent is not None else ()
+    if attempts:
+        sections.append(Attempts(attempts=attempts))
     failures = state.failures_of(parent)
     if failures:
         sections.append(Failures(failures=failures))

@@ -16,6 +16,10 @@ from kernel_smith.search.contrast import Contrastive
 from kernel_smith.search.greedy import Greedy
 from kernel_smith.search.independent import Independent
 from kernel_smith.search.islands.islands import Islands
+from kernel_smith.search.plan_edit import PlanEdit
+from kernel_smith.search.queue import Queue
+from kernel_smith.search.roles import Roles
+from kernel_smith.search.scientist import Scientist
 from kernel_smith.search.uct import Uct
 
 MakeStrategy = Callable[[RunConfig], Strategy]
@@ -27,6 +31,10 @@ METHODS: dict[str, MakeStrategy] = {
     "refinement": Greedy,
     "uct": Uct,
     "contrast": Contrastive,
+    "plan-edit": PlanEdit,
+    "queue": Queue,
+    "scientist": Scientist,
+    "roles": Roles,
     "best-of-n": Independent,
     "one-shot": Independent.one_shot,
 }

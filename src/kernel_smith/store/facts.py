@@ -79,7 +79,7 @@ class RunFacts:
     """Why the last answer of a proposer was of no use."""
     usage: Usage = field(default_factory=Usage)
     rounds: int = 0
-    """Answers of the workers that the configuration names, those that were dropped included."""
+    """Answers of the workers that the configuration names, dropped ones and notes included."""
     remeasured: int = 0
     resumed: int = 0
     device_seconds: float = 0.0
@@ -122,6 +122,7 @@ class RunFacts:
             case StepDropped():
                 self._note_dropped(event)
             case Noted():
+                self.rounds += event.worker in self.config.proposers
                 self._pay(event.note.conversation)
             case Remeasured():
                 self._note_remeasured(event)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from concurrent.futures import Future
 
 from kernel_smith.records import (
@@ -24,13 +25,17 @@ from kernel_smith.records import (
     Elite,
     Evaluation,
     Note,
+    Plan,
     Proposal,
+    Question,
     Reason,
     Request,
     content_hash,
 )
 
 CHOICES = 10
+EDITS = {f"choice-{number}": "Choose another level of it." for number in range(CHOICES)}
+"""What a method may plan with."""
 LEVELS = 5
 _PLATEAUS = 2
 _TRAPS = 2
@@ -39,16 +44,18 @@ _BROKEN = 0.08
 _FIRST_TRIES = 0.3
 _TAKES_OVER = 0.5
 
-_PROGRAM = "class ModelNew:\n    def forward(self): ...\n    choices = {choices}\n"
+_PROGRAM = "class ModelNew:\n    def forward(self): ...\n    choices = [{choices}]\n"
 Choices = tuple[int, ...]
 
 
 def program(choices: Choices) -> Candidate:
-    return Candidate(source=_PROGRAM.format(choices=list(choices)), name="choices.py")
+    """Levels are names: programs that differ in numbers alone count as nearly the same."""
+    named = ", ".join(f"choice_{number}_{level}" for number, level in enumerate(choices))
+    return Candidate(source=_PROGRAM.format(choices=named), name="choices.py")
 
 
 def choices_of(candidate: Candidate) -> Choices:
-    return tuple(int(level) for level in candidate.source.rpartition("[")[2][:-2].split(","))
+    return tuple(int(level) for level in re.findall(r"choice_\d+_(\d+)", candidate.source))
 
 
 class Landscape:
@@ -116,8 +123,19 @@ class Explorer:
 
     def start(self, request: Request) -> Future[Proposal | Note]:
         answer: Future[Proposal | Note] = Future()
-        answer.set_result(self.propose(request))
+        thinking = request.section(Question) is not None
+        answer.set_result(self.think(request) if thinking else self.propose(request))
         return answer
+
+    def think(self, request: Request) -> Note:
+        """Plans at random, in words that it understands itself."""
+        rng = random.Random(request.seed)
+        plans = [
+            f"PLAN: choice {rng.randrange(CHOICES)} to level {rng.randrange(LEVELS)} "
+            f"| gain 0 to {rng.randrange(30)} | innovation {rng.randrange(100)}"
+            for _ in range(5)
+        ]
+        return Note(text="\n".join(plans))
 
     def propose(self, request: Request) -> Proposal:
         rng = random.Random(request.seed)
@@ -130,14 +148,24 @@ class Explorer:
         shown = [*request.exemplars, *request.contrast]
         if shown and rng.random() < _TAKES_OVER:
             self._take_over(choices, rng.choice(shown), rng)
-        for choice in rng.sample(range(CHOICES), rng.choice((1, 1, 2))):
-            choices[choice] = rng.randrange(LEVELS)
+        planned = self._planned(request.section(Plan), rng)
+        few = rng.sample(range(CHOICES), rng.choice((1, 1, 2)))
+        for choice, level in planned or [(each, rng.randrange(LEVELS)) for each in few]:
+            choices[choice] = level
         return Proposal(
             candidate=program(tuple(choices)),
             proposer=self.name,
             parents=(parent.content_hash,),
             summary="other choices",
         )
+
+    @staticmethod
+    def _planned(plan: Plan | None, rng: random.Random) -> list[tuple[int, int]]:
+        """The choice that somebody else has made, and the level, if they have."""
+        found = re.search(r"choice[ -](\d+)(?: to level (\d+))?", plan.text) if plan else None
+        if found is None:
+            return []
+        return [(int(found[1]), int(found[2]) if found[2] else rng.randrange(LEVELS))]
 
     @staticmethod
     def _take_over(choices: list[int], shown: Elite, rng: random.Random) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from kernel_smith.proposers.base import NothingToPropose
@@ -21,7 +22,9 @@ from kernel_smith.records import (
     Budget,
     Candidate,
     Event,
+    Note,
     Proposal,
+    Question,
     Reason,
     Request,
     RunConfig,
@@ -35,12 +38,23 @@ from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
 
 _EVALUATIONS = 40
+_WORKER = "model"  # so that it is asked questions, too
 
 
 class _Careless(Nudger):
-    """Also writes first programs, breaks one in five, and declines one ask in ten."""
+    """Also writes first programs, breaks one in five, declines one ask in ten, and answers
+    questions with whatever comes to its mind."""
 
     begins = True
+
+    name = _WORKER
+
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        if request.section(Question) is None:
+            return super().start(request)
+        answer: Future[Proposal | Note] = Future()
+        answer.set_result(Note(text=f"{request.seed} PLAN: {request.seed} | gain 1 to 2"))
+        return answer
 
     def propose(self, request: Request) -> Proposal:
         chance = random.Random(request.seed)
@@ -79,7 +93,7 @@ def check_method(make: Callable[[RunConfig], Strategy], **changes: object) -> No
     `changes` are to the configuration of the run.
     """
     budget = Budget(evaluations=_EVALUATIONS)
-    config = RunConfig(backend="cpp", proposers={"nudger": 1.0}, budget=budget)
+    config = RunConfig(backend="cpp", proposers={_WORKER: 1.0}, budget=budget)
     config = config.model_copy(update={"proposals_in_flight": 1, **changes})
     task = Task(name="numbers", source="class Model: pass")
     with (
@@ -89,7 +103,7 @@ def check_method(make: Callable[[RunConfig], Strategy], **changes: object) -> No
     ):
         strategy = make(config)
         run.strategy = _Watched(strategy)
-        run.search(TrivialEngine(_judge), workers={"nudger": _Careless()})
+        run.search(TrivialEngine(_judge), workers={_WORKER: _Careless()})
         assert run.state.steps, "nothing was ever asked for"
         events = [event for _, event in store.events(run.state.run)]
     state, rebuilt = _replayed(make(config), events)
@@ -114,6 +128,6 @@ def _replayed(strategy: Strategy, events: list[Event]) -> tuple[RunState, Strate
 def _asks(strategy: Strategy, state: RunState) -> list[Ask | str | None]:
     rng = random.Random(1)
     try:
-        return [strategy.next(state, ["nudger"], rng) for _ in range(10)]
+        return [strategy.next(state, [_WORKER], rng) for _ in range(10)]
     except Exception as end:
         return [repr(end)]

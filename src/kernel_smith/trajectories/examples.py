@@ -17,7 +17,8 @@ from kernel_smith.errors import BadInput
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.edits import has_edits
 from kernel_smith.proposers.model.parse import Program, parse_answer
-from kernel_smith.proposers.model.prompt import Prompts, fenced
+from kernel_smith.proposers.model.prompt import Prompts
+from kernel_smith.proposers.model.sections import fenced
 from kernel_smith.proposers.model.texts import BRIEF, Templates
 from kernel_smith.records import (
     Elite,

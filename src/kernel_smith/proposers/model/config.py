@@ -85,11 +85,17 @@ class Settings(Record):
     """All that decides how the model proposer works. Keys are named, never stored."""
 
     models: tuple[Model, ...] = Field(min_length=1)
-    mode: Literal["full", "edits"] = Field(
-        default="full", description="ask for whole programs, or for SEARCH/REPLACE blocks"
+    mode: Literal["auto", "full", "edits"] = Field(
+        default="auto",
+        description="ask for whole programs, or for SEARCH/REPLACE blocks; auto: blocks where the "
+        "program has more than 300 lines",
     )
     max_prompt_tokens: int = Field(default=32000, ge=256, description="estimated")
-    max_repairs: int = Field(default=1, ge=0, description="follow-ups to one failed program")
+    max_repairs: int = Field(
+        default=3,
+        ge=0,
+        description="follow-ups to one failed program at most; wrong values get one of them",
+    )
     asks_again: bool = Field(
         default=True, description="once more, where an answer holds no program that can be used"
     )

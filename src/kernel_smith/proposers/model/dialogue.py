@@ -9,7 +9,7 @@ from kernel_smith.proposers.model.client import Bill, Client
 from kernel_smith.proposers.model.failures import ModelError, NoProgram, Truncated
 from kernel_smith.proposers.model.parse import Program, parse_answer
 from kernel_smith.proposers.model.prompt import Prompts
-from kernel_smith.records import Conversation, Message
+from kernel_smith.records import Conversation, Message, Note
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,24 @@ async def converse(
     except ModelError as error:
         error.conversation = _conversation(client, messages, response, bill)
         raise
+
+
+async def think(client: Client, messages: tuple[Message, ...]) -> Note:
+    """An answer in words. A `ModelError` carries the conversation as far as it went."""
+    bill = Bill()
+    response = ""
+    try:
+        answer = await client.ask(messages, bill)
+        response = answer.full
+        said = without_thoughts(answer.text).strip()
+        if not said:
+            raise NoProgram(
+                f"{client.model.name} said nothing", hint="raise the model's max_tokens"
+            )
+    except ModelError as error:
+        error.conversation = _conversation(client, messages, response, bill)
+        raise
+    return Note(text=said, conversation=_conversation(client, messages, response, bill))
 
 
 def _conversation(

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.model.background import Background
 from kernel_smith.proposers.model.client import Client
 from kernel_smith.proposers.model.config import Settings
-from kernel_smith.proposers.model.dialogue import Outcome, converse
+from kernel_smith.proposers.model.dialogue import Outcome, converse, think
 from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.proposers.model.patience import Patience
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
 from kernel_smith.records import (
+    Broken,
     Candidate,
     Evaluation,
     Message,
     Note,
+    Plan,
     Proposal,
+    Question,
     Request,
     Usage,
 )
 
+Said = TypeVar("Said")
 _FIRST_NAME = "first.py"
 
 
@@ -65,14 +70,24 @@ class ModelProposer:
         }
 
     def start(self, request: Request) -> Future[Proposal | Note]:
-        """Mend a near miss, if one is waiting; else change the parent, or write a first program."""
-        return self._background.submit(self._propose(request))
+        """Mend a near miss, if one is waiting; else change the parent, or write a first program;
+        where there is a question, answer it."""
+        return self._background.submit(self._answer(request))
 
     def propose(self, request: Request) -> Proposal:
         """The same, for whoever waits for it."""
         return self._background.run(self._propose(request))
 
+    async def _answer(self, request: Request) -> Proposal | Note:
+        if request.section(Question) is None:
+            return await self._propose(request)
+        messages = self._prompts.build(request).messages
+        return await self._with_client(request.seed, None, lambda client: think(client, messages))
+
     async def _propose(self, request: Request) -> Proposal:
+        # Who has decided what is to be done does not want something else mended.
+        if request.section(Plan) is not None or request.section(Broken) is not None:
+            return await self._write(request)
         parent = request.parent.candidate.content_hash if request.parent is not None else None
         missed = self._waiting.take(request.task, request.backend, parent)
         if missed is None:
@@ -95,6 +110,9 @@ class ModelProposer:
             base = request.parent.candidate
             shown = (elite.candidate.content_hash for elite in prompt.exemplars)
             parents = (base.content_hash, *shown)
+        broken = request.section(Broken)
+        if broken is not None:
+            base = broken.program.candidate
         outcome = await self._ask(prompt.messages, base.source, request.seed)
         return self._proposal(outcome, base, parents, {})
 
@@ -117,14 +135,24 @@ class ModelProposer:
         seed: int,
         preferred: str | None = None,
     ) -> Outcome:
+        return await self._with_client(
+            seed,
+            preferred,
+            lambda client: converse(
+                client, self._prompts, messages, base, asks_again=self._asks_again
+            ),
+        )
+
+    async def _with_client(
+        self, seed: int, preferred: str | None, ask: Callable[[Client], Awaitable[Said]]
+    ) -> Said:
+        """Ask a model, and another one where that will not answer in this run."""
         chance = random.Random(seed)
         while True:
             client = self._pick(chance, preferred)
             name = client.model.name
             try:
-                outcome = await converse(
-                    client, self._prompts, messages, base, asks_again=self._asks_again
-                )
+                outcome = await ask(client)
             except ModelError as error:
                 trouble = self._patience.after(name, error)
                 if trouble.lasting:

@@ -1,34 +1,31 @@
 """What a model is told: first all that stays the same over a run, then the step at hand.
 
 Servers keep the beginning of a prompt that they have seen, so what is stable comes first. A prompt
-that is too long loses the least important parts: other programs, failures, slower programs to
-compare with, then the log.
+that is too long loses the least important sections (`sections.py`). No endpoint is needed to make
+one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
-from kernel_smith.proposers.model.texts import Templates
-from kernel_smith.records import (
-    Elite,
-    Evaluation,
-    Failure,
-    Message,
-    Precision,
-    Request,
-    Task,
+from kernel_smith.proposers.model.sections import (
+    Form,
+    StepText,
+    clip,
+    extents,
+    fenced,
+    others_of,
 )
-from kernel_smith.records.prose import headline, render
+from kernel_smith.proposers.model.texts import Templates
+from kernel_smith.records import Elite, Evaluation, Message, Precision, Request, Task
 
-_EVALUATION_LENGTH = 8000
-_FAILURE_LENGTH = 600
 _LEAST_SHOWN = 400
+_LONG_LINES = 300
 
 _PRECISION = {
     Precision.STRICT: "Precision is strict: compute and accumulate in the inputs' own dtypes or "
@@ -45,37 +42,27 @@ class Prompt:
     exemplars: tuple[Elite, ...]  # those that it shows
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How much of what may be left out is told."""
-
-    exemplars: int
-    failures: int
-    contrast: bool = True
-    log: bool = True
-    lessons: bool = True
-    details: bool = True
-
-
 class Prompts:
     """Makes the messages of a request, within the settings' bound."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._templates = Templates(settings.templates)
-        self._stable: dict[tuple[int, str, str], tuple[Task, str]] = {}
+        self._step = StepText(self._templates)
+        self._stable: dict[tuple[int, str, str, str], tuple[Task, str]] = {}
 
     def build(self, request: Request) -> Prompt:
         """The messages to begin with. Raises `BadInput` if task and parent alone are too long."""
-        stable = self._system(request.task, request.backend, request.hardware)
+        stable = self._system(request)
         system = Message(role="system", content=stable)
         size = 0
-        for plan in _plans(request):
-            user = Message(role="user", content=self._step(request, plan))
+        form = self._form(request)
+        for extent in extents(request):
+            user = Message(role="user", content=self._step.render(request, extent, form))
             messages = (system, user)
             size = tokens_of(messages)
             if size <= self._settings.max_prompt_tokens:
-                return Prompt(messages, _others(request)[: plan.exemplars])
+                return Prompt(messages, others_of(request)[: extent.exemplars])
         raise BadInput(
             f"the task and the program alone take about {size} tokens, and max_prompt_tokens is "
             f"{self._settings.max_prompt_tokens}",
@@ -86,19 +73,23 @@ class Prompts:
         """The conversation with the request to answer again; a long answer is cut to fit."""
         request = Message(role="user", content=self._templates.fill("retry", reason=reason))
         room = self._settings.max_prompt_tokens - tokens_of((*messages, request))
-        shown = _clip(answer, max(_LEAST_SHOWN, int(room * CHARACTERS_PER_TOKEN)))
+        shown = clip(answer, max(_LEAST_SHOWN, int(room * CHARACTERS_PER_TOKEN)))
         said = Message(role="assistant", content=shown or "(nothing)")
         return (*messages, said, request)
 
     def repair(self, program: str, evaluation: Evaluation) -> Message:
         """The request to mend. `program` may be empty if the conversation shows it."""
-        content = self._templates.fill(
-            "repair",
-            program=fenced(program) if program else "",
-            evaluation=told(evaluation),
-            request=self._templates.fill(f"repair_{self._settings.mode}"),
-        )
-        return Message(role="user", content=content)
+        form = self._form_for(program)
+        return Message(role="user", content=self._step.repair(program, evaluation, form))
+
+    def _form(self, request: Request) -> Form:
+        return self._form_for(request.parent.candidate.source if request.parent is not None else "")
+
+    def _form_for(self, program: str) -> Form:
+        """Of a long program few lines change, and to write all of them anew invites mistakes."""
+        if self._settings.mode == "auto":
+            return "edits" if program.count("\n") > _LONG_LINES else "full"
+        return self._settings.mode
 
     def rules(self, task: Task) -> str:
         """What the judge demands of every program for a task."""
@@ -116,15 +107,16 @@ class Prompts:
     def fits(self, messages: tuple[Message, ...]) -> bool:
         return tokens_of(messages) <= self._settings.max_prompt_tokens
 
-    def _system(self, task: Task, backend: str, hardware: str) -> str:
+    def _system(self, request: Request) -> str:
         """The same over a run, so it is put together once."""
         # The task is kept beside its text, so that no other can get the same identity.
-        key = (id(task), backend, hardware)
+        task = request.task
+        key = (id(task), request.backend, request.hardware, request.target)
         if key not in self._stable:
-            self._stable[key] = (task, self._fill_system(task, backend, hardware))
+            self._stable[key] = (task, self._fill_system(*key[1:], task=task))
         return self._stable[key][1]
 
-    def _fill_system(self, task: Task, backend: str, hardware: str) -> str:
+    def _fill_system(self, backend: str, hardware: str, target: str, *, task: Task) -> str:
         return self._templates.fill(
             "system",
             dialect=self.dialect(backend),
@@ -133,6 +125,7 @@ class Prompts:
             precision=_precision(task),
             variants=_variants(task),
             hardware=hardware or "Not described.",
+            target=target or "Not known yet.",
             name=task.name,
             description=task.description or "See the reference.",
             reference=fenced(task.source),
@@ -142,91 +135,9 @@ class Prompts:
             ),
         )
 
-    def _step(self, request: Request, plan: _Plan) -> str:
-        fill = self._templates.fill
-        parts = [
-            fill(
-                "exemplar",
-                number=number,
-                verdict=headline(elite.evaluation),
-                program=fenced(elite.candidate.source),
-            )
-            for number, elite in enumerate(_others(request)[: plan.exemplars], 1)
-        ]
-        if plan.contrast and request.contrast:
-            shown = "\n\n".join(map(_with_verdict, request.contrast))
-            parts.append(fill("contrast", programs=shown))
-        if request.parent is not None:
-            parts.append(self._parent(request.parent, plan))
-        if plan.failures:
-            parts.append(self._failures(request.failures[-plan.failures :]))
-        if plan.lessons and request.lessons:
-            lessons = "\n".join(f"- {_clip(lesson, _FAILURE_LENGTH)}" for lesson in request.lessons)
-            parts.append(fill("lessons", lessons=lessons))
-        wanted = "first" if request.parent is None else self._settings.mode
-        parts.append(fill(f"request_{wanted}"))
-        return "\n\n".join(parts)
-
-    def _parent(self, parent: Elite, plan: _Plan) -> str:
-        evaluation = parent.evaluation
-        said = told(evaluation, log=plan.log) if plan.details else headline(evaluation)
-        return self._templates.fill(
-            "parent",
-            program=fenced(parent.candidate.source),
-            evaluation=said,
-            verdict=headline(evaluation),
-        )
-
-    def _failures(self, failures: Sequence[Failure]) -> str:
-        return self._templates.fill("failures", failures="\n".join(map(_failure, failures)))
-
 
 def tokens_of(messages: tuple[Message, ...]) -> int:
     return sum(estimate_tokens(message.content) for message in messages)
-
-
-def told(evaluation: Evaluation, *, log: bool = True) -> str:
-    """The judge's words, bounded. The verdict comes first, so the end is what is cut.
-
-    They hold what the program itself has printed, so they are fenced like code.
-    """
-    shown = evaluation if log else evaluation.model_copy(update={"log": ""})
-    return fenced(_clip(render(shown), _EVALUATION_LENGTH), "text")
-
-
-def fenced(text: str, tag: str = "python") -> str:
-    """A code block whose fence is longer than any in the text."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{tag}\n{text.rstrip()}\n{fence}"
-
-
-def _plans(request: Request) -> Iterator[_Plan]:
-    """From the whole story to the least that makes sense."""
-    exemplars, failures = len(_others(request)), len(request.failures)
-    yield from (_Plan(left, failures) for left in range(exemplars, -1, -1))
-    yield from (_Plan(0, left) for left in range(failures - 1, -1, -1))
-    if request.contrast:
-        yield _Plan(0, 0, contrast=False)
-    yield _Plan(0, 0, contrast=False, log=False)
-    yield _Plan(0, 0, contrast=False, log=False, lessons=False)
-    yield _Plan(0, 0, contrast=False, log=False, lessons=False, details=False)
-
-
-def _others(request: Request) -> tuple[Elite, ...]:
-    source = request.parent.candidate.source if request.parent is not None else None
-    return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
-
-
-def _with_verdict(elite: Elite) -> str:
-    return f"{headline(elite.evaluation)}\n\n{fenced(elite.candidate.source)}"
-
-
-def _failure(failure: Failure) -> str:
-    message = f" {' '.join(failure.message.split())}" if failure.message else ""
-    said = f"{failure.stage.value}: {failure.reason.value}.{message}"
-    return f"- {failure.summary or 'A change'}: {_clip(said, _FAILURE_LENGTH)}"
 
 
 def _library(task: Task) -> str:
@@ -246,7 +157,3 @@ def _variants(task: Task) -> str:
     if not task.variants:
         return "others of the same distribution"
     return "variants of them (" + ", ".join(item.value for item in task.variants) + ")"
-
-
-def _clip(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 4].rstrip() + " ..."

@@ -14,6 +14,7 @@ _VALUES = {Reason.WRONG_VALUES, Reason.NON_FINITE, Reason.NONDETERMINISTIC}
 _RIGHT_ELEMENTS = 0.5
 _ERROR_FACTOR = 100.0
 _MOST_WAITING = 32
+_MOST_REPAIRS = 3
 
 
 def is_near_miss(evaluation: Evaluation) -> bool:
@@ -24,6 +25,11 @@ def is_near_miss(evaluation: Evaluation) -> bool:
         return False
     # A wrong shape or dtype is a slip. Wrong values are one only if most of them are right.
     return evaluation.reason not in _VALUES or _is_close(evaluation.accuracy)
+
+
+def _worth_mending(evaluation: Evaluation) -> int:
+    """How many repairs in a row: a compiler says what is wrong, wrong values say little."""
+    return _MOST_REPAIRS if evaluation.stage in _STAGES else 1
 
 
 def _is_close(accuracy: Accuracy | None) -> bool:
@@ -77,7 +83,7 @@ class Waiting:
             self._missed.pop(str(proposal.details.get("repairs")), None)
             if proposal.conversation is None or not is_near_miss(evaluation):
                 return
-            if depth(proposal) < self._max_repairs:
+            if depth(proposal) < min(self._max_repairs, _worth_mending(evaluation)):
                 missed = NearMiss(proposal, evaluation)
                 self._missed[proposal.candidate.content_hash] = missed
             if len(self._missed) > _MOST_WAITING:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 from kernel_smith.proposers.mutator.registry import EDITS, PROMISES
-from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Proposal, Request
+from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Plan, Proposal, Request
 from kernel_smith.records.gains import timed_beside
 
 Sites = dict[str, list[Site]]
@@ -61,6 +61,9 @@ class Mutator:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
         elite = parent_of(request)
         parent, machine = elite.candidate, _machine_of(elite.evaluation)
+        plan = request.section(Plan)
+        if plan is not None:
+            return self._carry_out(plan, elite, machine, request.seed)
         with self._lock:
             tried = self._tried[parent.content_hash]
             rng = random.Random(f"{self._seed} {request.seed} {len(tried)} {parent.content_hash}")
@@ -69,6 +72,20 @@ class Mutator:
                 if chosen is not None:
                     return self._proposal(elite, *chosen)
         raise NothingToPropose(f"every edit was tried on {parent.content_hash[:12]}")
+
+    def _carry_out(self, plan: Plan, elite: Elite, machine: Machine, seed: int) -> Proposal:
+        """The edit that somebody else has chosen, at a site where it was not tried yet."""
+        parent = elite.candidate
+        rng = random.Random(f"{self._seed} {seed} {plan.edit} {parent.content_hash}")
+        with self._lock:
+            tried = self._tried[parent.content_hash]
+            sites = _untried(self._sites(parent, machine), tried).get(plan.edit, [])
+            if sites:
+                site = rng.choice(sites)
+                tried.add(_signature([(plan.edit, site)]))
+                edit = next(edit for edit in self._edits if edit.name == plan.edit)
+                return self._proposal(elite, _applied(parent, edit, site), [(edit, site)])
+        raise NothingToPropose(f"no place is left for the edit {plan.edit or plan.text[:40]!r}")
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Credit the edits of a proposal with its success, or charge them."""

@@ -19,6 +19,24 @@ from kernel_smith.records import Environment
 _STORE_BUFFER = 16 << 10
 _STORE_REPEATS = 200
 _STORE_MARGIN = 4.0
+_EXTENSIONS = (
+    "sse4_2",
+    "avx",
+    "fma",
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_bf16",
+    "asimd",
+    "asimdhp",
+    "asimddp",
+    "bf16",
+    "sve",
+    "sve2",
+)
 
 
 @functools.cache
@@ -35,7 +53,32 @@ def describe_machine() -> Environment:
         torch=torch.__version__,
         compiler=compiler,
         kernel_smith=kernel_smith.__version__,
+        instruction_set=instruction_set(),
+        caches=cache_sizes(),
     )
+
+
+def instruction_set() -> str:
+    """The extensions that decide how wide vectors are, as the kernel names them."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip().lower() in ("flags", "features"):
+                known = set(value.split())
+                return " ".join(name for name in _EXTENSIONS if name in known)
+    return ""
+
+
+def cache_sizes() -> str:
+    """Of the first core, from the nearest to the last."""
+    found: dict[str, str] = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        with contextlib.suppress(OSError):
+            kind = (folder / "type").read_text().strip()
+            if kind != "Instruction":
+                level = (folder / "level").read_text().strip()
+                found[f"L{level}"] = (folder / "size").read_text().strip()
+    return ", ".join(f"{level} {size}" for level, size in sorted(found.items()))
 
 
 def processor_name() -> str:

@@ -1,0 +1,109 @@
+"""Macro plan, micro edits, as in QiMeng's MTMC (macro thinking, micro coding).
+
+What is to be done is decided apart from how it is written: a policy picks one named optimization
+after another from a fixed list, the mutator's edits, and whoever writes is told that one alone. The
+policy learns from the run which of them pay (UCB by what is certain of their gains). Steps build on
+one another: the next one starts from what the last one made, if that works and is hardly slower;
+after some steps, or when several in a row have failed, a new sequence starts from the best.
+
+The mutator carries a step out where it finds a place for the edit, a model in any case; other
+workers are asked as usual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from kernel_smith.records import Declined, Event, Plan, RunConfig, StepDropped, StepEvaluated
+from kernel_smith.search.bandit import Bandit
+from kernel_smith.search.base import Ask
+from kernel_smith.search.context import context_of
+
+if TYPE_CHECKING:
+    from kernel_smith.runs.state import RunState
+
+PLAN_EDIT = "plan-edit"
+_PLANNED = ("model", "mutator")  # who can do as they are told
+_EDIT = "edit"
+_LONGEST = 6  # steps of a sequence
+_PATIENCE = 3  # failures in a row
+_HARDLY_SLOWER = 0.97
+_CURIOSITY = 0.5
+_USUAL = math.log(1.05)  # a gain that one is content with
+_REMEMBERED = 12
+
+
+class PlanEdit:
+    """A `Strategy`. Its settings, `plan-edit`, have a sentence for each named edit (`edits`)."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._bandit = Bandit(config.proposers)
+        self._edits: dict[str, str] = config.settings.get(PLAN_EDIT, {}).get("edits", {})
+        self._steps: dict[str, list[int]] = defaultdict(list)
+        self._tried: dict[str, int] = defaultdict(int)
+        self._vain: set[tuple[str, str]] = set()
+        self._at: str | None = None
+        self._length = self._failed = 0
+
+    def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask | None:
+        worker = self._bandit.choose(free)
+        if worker is None:
+            return None
+        if state.best is None:
+            return Ask(worker=worker, context=context_of(state, None))
+        parent = self._at or state.best.candidate.content_hash
+        context = context_of(state, parent)
+        edit = self._choose(parent, worker, state, rng) if worker in _PLANNED else None
+        if edit is None:
+            return Ask(worker=worker, parent=parent, context=context)
+        plan = Plan(text=f"{edit}: {self._edits[edit]}", edit=edit)
+        return Ask(worker=worker, parent=parent, context=(*context, plan), label={_EDIT: edit})
+
+    def _choose(self, parent: str, worker: str, state: RunState, rng: Random) -> str | None:
+        """The edit that promises most; None if there is none that was not in vain here."""
+        open_to = [edit for edit in self._edits if (worker + edit, parent) not in self._vain]
+        total = 1 + sum(self._tried.values())
+        rng.shuffle(open_to)  # of equals any
+
+        def promise(edit: str) -> float:
+            steps = [state.steps[number] for number in self._steps[edit][-_REMEMBERED:]]
+            gains = [min(math.log(max(step.worth, 1.0)), _USUAL) / _USUAL for step in steps]
+            value = sum(gains) / (len(gains) + 1)
+            return value + _CURIOSITY * math.sqrt(math.log(total) / (1 + self._tried[edit]))
+
+        return max(open_to, key=promise, default=None)
+
+    def hear(self, event: Event, state: RunState) -> None:
+        self._bandit.hear(event, state)
+        match event:
+            case Declined():
+                self._note_vain(event.worker, event.parent, event.label.get(_EDIT))
+            case StepDropped():
+                self._note_vain(event.proposer, event.parent, event.label.get(_EDIT))
+            case StepEvaluated():
+                self._evaluated(event.step, state)
+
+    def _note_vain(self, worker: str, parent: str | None, edit: object) -> None:
+        if isinstance(edit, str) and parent is not None:
+            self._vain.add((worker + edit, parent))
+
+    def _evaluated(self, number: int, state: RunState) -> None:
+        step = state.steps[number]
+        edit = step.label.get(_EDIT)
+        if not isinstance(edit, str):
+            return
+        self._tried[edit] += 1
+        self._steps[edit].append(number)
+        child = step.proposal.candidate.content_hash
+        before, after = state.ranking.score(step.parent), state.ranking.score(child)
+        if after > 0 and after >= _HARDLY_SLOWER * before:
+            self._at, self._failed = child, 0
+            self._length += 1
+        else:
+            self._failed += 1
+        if self._length >= _LONGEST or self._failed >= _PATIENCE:
+            self._at, self._length, self._failed = None, 0, 0

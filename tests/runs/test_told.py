@@ -1,0 +1,139 @@
+"""What a run tells whoever proposes: the target, the machine, attempts, other tasks' winners."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.evaluation.engines.made_up import made_up
+from kernel_smith.records import (
+    Attempts,
+    Budget,
+    Evaluation,
+    Interval,
+    Knowledge,
+    Proposal,
+    Remeasured,
+    RunConfig,
+    RunEnded,
+    RunStarted,
+    StepEvaluated,
+    StepProposed,
+    Task,
+)
+from kernel_smith.runs.hardware import describe_hardware
+from kernel_smith.runs.requests import target_of
+from kernel_smith.runs.run import Run
+from kernel_smith.runs.state import RunState
+from kernel_smith.runs.winners import nearest_winners
+from kernel_smith.search.context import context_of
+from kernel_smith.store import Store
+from kernel_smith.testing.numbers import program
+from kernel_smith.testing.workloads import TASK, speeds_program, with_speeds
+
+NOW = datetime.now(UTC)
+CONFIG = RunConfig(backend="cpp", proposers={"model": 1.0}, budget=Budget())
+
+
+def state_of(task: Task) -> RunState:
+    return RunState.begin(RunStarted(run="r", task=task, config=CONFIG, at=NOW))
+
+
+def judged(state: RunState, proposal: Proposal, evaluation: Evaluation) -> None:
+    number = state.last_step + 1
+    state.apply(StepProposed(step=number, proposal=proposal, at=NOW))
+    state.apply(StepEvaluated(step=number, evaluation=evaluation, seconds=0.0, at=NOW))
+
+
+def test_the_target_is_the_compilers_program_until_its_ratio_is_known(task: Task) -> None:
+    state = state_of(task)
+    assert "torch.compile" in target_of(state)
+    seed = program(2.0)
+    judged(state, Proposal(candidate=seed, proposer="seed"), made_up(task, seed, 2.0))
+    assert "2.00 times as fast as eager" in target_of(state)
+    shown = made_up(task, seed, 3.0, baselines=("eager", "compile"))
+    assert shown.timing is not None
+    eager, compiled = shown.timing.speedups
+    twice = Interval(value=2.0, low=2.0, high=2.0)
+    half = compiled.model_copy(update={"speedup": eager.speedup.over(twice)})
+    timing = shown.timing.model_copy(update={"speedups": (eager, half)})
+    shown = shown.model_copy(update={"timing": timing})
+    state.apply(Remeasured(candidate=seed.content_hash, evaluation=shown, confirming=True, at=NOW))
+    assert target_of(state).startswith("torch.compile is 2.00 times as fast")
+
+
+def test_attempts_of_the_lineage_are_told_slower_ones_included() -> None:
+    state = state_of(TASK)
+    before: str | None = None
+    for odd, wide in ((1.0, 1.0), (2.0, 1.0), (2.0, 0.5)):
+        own = speeds_program({"odd": odd, "wide": wide})
+        parents = (before,) if before else ()
+        evaluation = with_speeds(own, {"odd": odd, "wide": wide})
+        judged(
+            state,
+            Proposal(candidate=own, proposer="model", parents=parents, summary=f"{odd} {wide}"),
+            evaluation,
+        )
+        before = own.content_hash
+    parent = speeds_program({"odd": 2.0, "wide": 1.0}).content_hash
+    (attempts,) = (part for part in context_of(state, parent) if isinstance(part, Attempts))
+    assert [each.summary for each in attempts.attempts] == ["2.0 1.0", "2.0 0.5"]
+    assert attempts.attempts[0].gains == {"odd": pytest.approx(2.0), "wide": pytest.approx(1.0)}
+    assert attempts.attempts[1].gains["wide"] == pytest.approx(0.5)
+
+
+def test_the_machine_is_described_by_its_vectors_and_caches(task: Task) -> None:
+    shown = made_up(task, program(1.0), 1.0)
+    machine = shown.environment.model_copy(
+        update={"instruction_set": "avx2 fma", "caches": "L1 32K, L2 1M"}
+    )
+    text = describe_hardware(shown.model_copy(update={"environment": machine}))
+    assert "Vector instructions: avx2 fma." in text and "Caches: L1 32K, L2 1M." in text
+
+
+def won(store: Store, task: Task, speed: float, *, shown: float | None = None) -> None:
+    """A run whose winner was confirmed."""
+    plain = CONFIG.model_copy(update={"proposers": {"tuner": 1.0}})
+    own = program(speed)
+    with Run.start(store, task, plain) as run:
+        proposal = Proposal(candidate=own, proposer="start")
+        evaluation = made_up(task, own, speed)
+        last = made_up(task, own, shown or speed, baselines=("eager", "compile"))
+        for event in (
+            StepProposed(step=0, proposal=proposal, at=NOW),
+            StepEvaluated(step=0, evaluation=evaluation, seconds=0.0, at=NOW),
+            Remeasured(candidate=own.content_hash, evaluation=last, confirming=True, at=NOW),
+            RunEnded(why="done", best=own.content_hash, at=NOW),
+        ):
+            store.append(run.state.run, event)
+
+
+SOFTMAX = (
+    "import torch\nclass Model:\n    def forward(self, x):\n        return torch.softmax(x, -1)"
+)
+
+
+def test_winners_of_the_nearest_tasks_are_kept_with_the_run(tmp_path: Path) -> None:
+    near = Task(name="log_softmax", source=SOFTMAX.replace("softmax", "log_softmax"))
+    slow = Task(name="slow_softmax", source=SOFTMAX)
+    far = Task(name="far", source="def unrelated(a, b): ...")
+    mine = Task(name="softmax", source=SOFTMAX)
+    with Store.open(tmp_path / "runs.sqlite", create=True) as store:
+        won(store, near, 2.0)
+        won(store, near, 3.0)
+        won(store, far, 5.0)
+        won(store, slow, 0.5)
+        won(store, mine, 4.0)
+        found = nearest_winners(store, mine, "cpp")
+        assert [(each.task, each.source) for each in found] == [
+            ("log_softmax", program(3.0).source)
+        ]
+        assert nearest_winners(store, mine, "triton") == []
+        with Run.start(store, mine, CONFIG) as run:
+            (told,) = (part for part in context_of(run.state, None) if isinstance(part, Knowledge))
+            assert told.winners[0].task == "log_softmax"
+        paper = CONFIG.model_copy(update={"method": "paper"})
+        with Run.start(store, mine, paper) as run:
+            assert context_of(run.state, None) == ()
