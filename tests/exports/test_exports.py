@@ -165,12 +165,15 @@ def test_mlflow_gets_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_weights_and_biases_gets_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     for name in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_CONFIG_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     assert "of project kernel-smith" in send(story_of(a_run()), "wandb")
+    wandb.teardown()  # as at the end of a program: until then the file may be incomplete
     (folder,) = (tmp_path / "wandb").glob("offline-run-*")
     (log,) = folder.glob("*.wandb")
     written = log.read_bytes()
