@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -370,3 +371,18 @@ def test_a_cap_on_dollars_demands_prices() -> None:
         with proposer(server, dollars=1.0, **prices) as asked, pytest.raises(failures.BudgetSpent):
             asked.propose(request())
     assert server.requests == []
+
+
+def test_a_budget_that_is_reserved_for_others_is_not_held_against_the_model() -> None:
+    with (
+        OpenAIServer([Reply(answer(CHILD).text, latency=1)]) as server,
+        proposer(server, give_up_after=1, tokens=6000) as asked,
+    ):
+        under_way = asked.start(request())
+        while not server.requests:
+            time.sleep(0.01)
+        with pytest.raises(failures.BudgetSpent) as caught:
+            asked.propose(request())
+        assert caught.value.under_way == 1 and not caught.value.final
+        assert under_way.result() is not None
+        assert asked.propose(request()).candidate.source == CHILD, "it took less, and goes on"

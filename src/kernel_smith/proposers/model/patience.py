@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from kernel_smith.proposers.model.failures import GivenUp, ModelError, Stopped
+from kernel_smith.proposers.model.failures import BudgetSpent, GivenUp, ModelError, Stopped
 from kernel_smith.records import Usage
 
 
@@ -30,7 +30,7 @@ class Patience:
 
     def after(self, model: str, error: ModelError) -> ModelError:
         """Return the error that counts: this one, or that the model's chances are used up."""
-        if error.lasting or isinstance(error, Stopped):
+        if error.lasting or isinstance(error, BudgetSpent | Stopped):  # the model is not to blame
             return error
         streak = self._streaks[model]
         streak.answers += 1
