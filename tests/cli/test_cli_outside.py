@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kernel_smith.cli.evolution_view import _Panel, curve
+from kernel_smith.cli.evolution_panel import Panel, curve
+from kernel_smith.cli.evolution_view import describe
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
@@ -294,7 +295,7 @@ def test_a_damaged_event_is_named(
 # ---------------------------------------------------------------- at a terminal
 
 
-def busy_panel(task: Task) -> tuple[_Panel, RunState]:
+def busy_panel(task: Task) -> tuple[Panel, RunState]:
     """After every kind of event, with a model's bill, long names and a long history."""
     started = RunStarted(run="slow-1", task=task, config=find_preset("model", "cpp"), at=NOW)
     bill = Usage(prompt_tokens=1_000_000, completion_tokens=11, dollars=0.125, requests=1)
@@ -318,7 +319,7 @@ def busy_panel(task: Task) -> tuple[_Panel, RunState]:
         RunResumed(at=NOW),
         RunEnded(why="enough", at=NOW),
     ]
-    state, panel = RunState.begin(started), _Panel()
+    state, panel = RunState.begin(started), Panel(describe)
     for event in events:
         if event is not started:
             state.apply(event)
@@ -326,9 +327,9 @@ def busy_panel(task: Task) -> tuple[_Panel, RunState]:
     return panel, state
 
 
-def shown(panel: _Panel, width: int) -> list[str]:
+def shown(panel: Panel, width: int) -> list[str]:
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    console.print(panel.render())
+    console.print(panel)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -336,14 +337,16 @@ def shown(panel: _Panel, width: int) -> list[str]:
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_the_panel_fits_the_terminal_whatever_happened(task: Task, width: int) -> None:
     panel, state = busy_panel(task)
-    assert shown(_Panel(), width), "before the first event"
+    assert shown(Panel(describe), width), "before the first event"
     lines = shown(panel, width)
     assert max(map(len, lines)) <= width
-    assert len(lines) == 13, "each on a line of its own, the latest eight events at the end"
-    for line, title in zip(lines, ("best", "curve", "steps", "by", "model"), strict=False):
+    assert len(lines) == 15, "each on a line of its own, the latest eight events at the end"
+    for line, title in zip(
+        lines, ("best", "curve", "now", "left", "steps", "by", "model"), strict=False
+    ):
         assert line.startswith(title)
     assert 0 < len(curve(state)) <= 60
     if width == 200:
-        assert "proposed 100  compiled 100  correct 66" in lines[2]
-        assert "101,001,111 tokens, $12.62" in lines[4]
+        assert "proposed 100  compiled 100  correct 66" in lines[4]
+        assert "101,001,111 tokens, $12.62" in lines[6]
         assert lines[-1].startswith("ended: enough")

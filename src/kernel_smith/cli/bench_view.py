@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kernel_smith.cli.evolution_view import describe_best
+from kernel_smith.cli.evolution_panel import describe_best
 from kernel_smith.cli.output import errors
 from kernel_smith.records import Event
 from kernel_smith.records.bench import BenchRow

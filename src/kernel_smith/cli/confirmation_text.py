@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_smith.records import faster_than
@@ -23,6 +24,28 @@ def confirmation_in_words(state: RunState) -> str:
     if not missing:
         return f"Confirmed: it is faster than {' and '.join(faster)}. {chosen}"
     return f"That it is faster than {' and '.join(missing)} is not shown. {chosen}"
+
+
+def advice(state: RunState, path: Path) -> str:
+    """What to do now, in a line: use the kernel, or keep PyTorch, and by how much."""
+    shown = state.confirmation
+    if shown is None or shown.timing is None:
+        return "Keep PyTorch for now: that the kernel is faster is not shown."
+    against = {each.baseline: each.speedup for each in shown.timing.speedups}
+    factors = " and ".join(
+        f"{speedup.value:.2f} times as fast as {_name(name)}" for name, speedup in against.items()
+    )
+    if all(speedup.low > 1 for speedup in against.values()):
+        return f"Use it: {path} is {factors}."
+    best = min(against, key=lambda name: against[name].value)
+    if against[best].high < 1:
+        return f"Keep {_name(best)}: it is {1 / against[best].value:.2f} times as fast as {path}."
+    return f"Keep {_name(best)} for now: {path} is {factors}, and that is not certain enough."
+
+
+def _name(baseline: str) -> str:
+    names = {"eager": "eager PyTorch", "compile": "torch.compile"}
+    return names.get(baseline, f"the baseline {baseline}")
 
 
 def describe_confirmation(state: RunState) -> dict[str, Any]:

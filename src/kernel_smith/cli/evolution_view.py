@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
+from kernel_smith.cli.evolution_panel import Panel, step_name
 from kernel_smith.cli.output import errors
-from kernel_smith.cli.runs_text import sparkline
 from kernel_smith.records import (
     ConfirmationBegun,
-    Elite,
     Event,
     Noted,
     Remeasured,
@@ -29,10 +25,8 @@ from kernel_smith.records import (
 from kernel_smith.records.prose import describe_shown, describe_speedup, headline
 from kernel_smith.runs.loop import Audience
 from kernel_smith.runs.state import RunState
-from kernel_smith.store.facts import curve_by_evaluation
 
-_LATEST = 8
-_FUNNEL = ("proposed", "compiled", "correct", "honest", "faster")
+_LONGEST_SUMMARY = 160  # on a terminal, what does not fit is left out
 
 
 @contextmanager
@@ -43,8 +37,8 @@ def audience(*, as_json: bool, quiet: bool) -> Iterator[Audience]:
     elif quiet:
         yield lambda event, state: None
     elif errors.is_terminal:
-        panel = _Panel()
-        with Live(console=errors, refresh_per_second=4, get_renderable=panel.render):
+        panel = Panel(describe)
+        with Live(panel, console=errors, refresh_per_second=4):
             yield panel.see
     else:
         yield lambda event, state: _print_line(event, state, errors.out)
@@ -73,9 +67,10 @@ def describe(event: Event, state: RunState) -> str:
         case Noted():
             return f"      {event.worker:8s} noted: {' '.join(event.note.text.split())[:60]}"
         case ConfirmationBegun():
-            return f"      measuring {event.candidate[:8]} at full length, which chooses nobody"
+            name = step_name(state, event.candidate)
+            return f"      measuring {name} at full length, which chooses nobody"
         case Remeasured():
-            return _measured_again(event)
+            return _measured_again(event, step_name(state, event.candidate))
         case RunEnded():
             return f"ended: {event.why}"
         case RunStarted():
@@ -85,8 +80,8 @@ def describe(event: Event, state: RunState) -> str:
     return ""
 
 
-def _measured_again(event: Remeasured) -> str:
-    timing, name = event.evaluation.timing, event.candidate[:8]
+def _measured_again(event: Remeasured, name: str) -> str:
+    timing = event.evaluation.timing
     if event.confirming:
         shown = [describe_shown(each) for each in timing.speedups] if timing else []
         return f"      at full length: {name} {'; '.join(shown) or headline(event.evaluation)}"
@@ -106,53 +101,5 @@ def _what(state: RunState, number: int) -> str:
     step = state.steps[number]
     best = state.best
     mark = " *" if best is not None and best.candidate == step.proposal.candidate else ""
-    return step.proposal.summary.splitlines()[0][:60] + mark if step.proposal.summary else mark
-
-
-def curve(state: RunState) -> str:
-    """The best speedup so far, from the first evaluation to the last."""
-    values = curve_by_evaluation(state)
-    return sparkline(values) if values else ""
-
-
-def describe_best(best: Elite | None) -> str:
-    if best is None or best.evaluation.timing is None:
-        return "none yet"
-    timing = best.evaluation.timing
-    return describe_speedup(timing.speedup, timing.speedups[0].baseline)
-
-
-class _Panel:
-    def __init__(self) -> None:
-        self._begin = time.monotonic()
-        self._state: RunState | None = None
-        self._lines: list[str] = []
-
-    def see(self, event: Event, state: RunState) -> None:
-        self._state = state
-        line = describe(event, state)
-        if line:
-            self._lines = [*self._lines, line][-_LATEST:]
-
-    def render(self) -> Table:
-        table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        state = self._state
-        if state is None:
-            table.add_row("starting: the first program is being evaluated")
-            return table
-        spent = time.monotonic() - self._begin
-        table.add_row(Text(f"best   {describe_best(state.best)}", style="bold"))
-        table.add_row(Text(f"curve  {curve(state)}"))
-        funnel = "  ".join(f"{name} {state.funnel[name]}" for name in _FUNNEL)
-        table.add_row(Text(f"steps  {funnel}"))
-        busy = min(1.0, state.device_seconds / max(spent, 1e-9))
-        asked = "  ".join(f"{name} {count}" for name, count in state.by_proposer.items())
-        table.add_row(Text(f"by     {asked}  ·  busy {busy:.0%}  ·  {spent:.0f} s"))
-        usage = state.usage
-        if usage.requests:
-            tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
-            table.add_row(Text(f"model  {tokens}, ${usage.dollars:.2f}"))
-        for line in self._lines:
-            table.add_row(Text(line, style="dim"))
-        return table
+    summary = step.proposal.summary.strip()
+    return summary.splitlines()[0][:_LONGEST_SUMMARY] + mark if summary else mark

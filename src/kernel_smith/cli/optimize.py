@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernel_smith.cli.candidates import check_writable, make_folder, read_candidate, write_candidate
-from kernel_smith.cli.confirmation_text import confirmation_in_words, describe_confirmation
+from kernel_smith.cli.confirmation_text import (
+    advice,
+    confirmation_in_words,
+    describe_confirmation,
+)
 from kernel_smith.cli.exit_codes import NEGATIVE, of_run
 from kernel_smith.cli.model_options import check_models, model_settings, models_that_failed
 from kernel_smith.cli.options import (
@@ -248,6 +252,7 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         console.print(render(state.confirmation or best.evaluation), markup=False)
         console.print(confirmation_in_words(state), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
+        console.print(advice(state, path), style="bold", markup=False)
         name, *options = words_of(state.task)
         command = ["kernel-smith", "evaluate", name, str(path), *options]
         command += ["--backend", state.config.backend, "--fresh"]

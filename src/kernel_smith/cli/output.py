@@ -6,7 +6,7 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +74,11 @@ def written(path: Path) -> Iterator[Callable[[str], Any]]:
     """A text file that appears when it is complete, and not at all if something goes wrong."""
     with complete_file(path) as part, part.open("w", encoding="utf-8") as file:
         yield file.write
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """A table whose lines are never broken, so that other programs can take it apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        console.print("  ".join(cells).rstrip(), markup=False)

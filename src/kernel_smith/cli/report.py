@@ -11,6 +11,7 @@ import typer
 
 from kernel_smith.cli.output import console, print_json, print_next, progress, written
 from kernel_smith.errors import BadInput
+from kernel_smith.records.counts import counted
 
 if TYPE_CHECKING:
     from kernel_smith.store import Store
@@ -93,7 +94,7 @@ def dashboard(
             )
     with _opened(store) as opened:
         live = Dashboard(_book(opened, store), ResultBook(results or []), host=host, port=port)
-        console.print(f"showing {len(opened.runs())} runs at {live.url}", markup=False)
+        console.print(f"showing {counted(len(opened.runs()), 'run')} at {live.url}", markup=False)
         print_next(f"xdg-open {shlex.quote(live.url)}", "Ctrl-C ends it")
         with contextlib.suppress(KeyboardInterrupt):
             live.run()

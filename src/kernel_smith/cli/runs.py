@@ -5,17 +5,25 @@ from __future__ import annotations
 import difflib
 import itertools
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kernel_smith.cli.output import command_of, console, print_json, print_next, written
+from kernel_smith.cli.output import (
+    command_of,
+    console,
+    print_columns,
+    print_json,
+    print_next,
+    written,
+)
 from kernel_smith.cli.runs_export import write_run
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.errors import BadInput
+from kernel_smith.records.counts import counted
 from kernel_smith.store import History, RunSummary, StepFacts, Store
 
 app = typer.Typer(help="List, show and compare runs; export their steps.", no_args_is_help=True)
@@ -189,7 +197,7 @@ def export(
     if json:
         print_json({"run": name, "path": where, "steps": count})
         return
-    console.print(f"{where}: {count} steps of {name}", markup=False)
+    console.print(f"{where}: {counted(count, 'step')} of {name}", markup=False)
     print_next(command_of("runs", "show", name, store=store), "the same run in short")
 
 
@@ -271,7 +279,7 @@ def _print_summaries(summaries: list[RunSummary]) -> None:
         evaluations, started = str(each.evaluations), f"{each.started:%F %R}"
         found = (evaluations, speedup, "yes" if each.confirmed else "no")
         rows.append((each.id, each.task, each.backend, each.state, *found, started))
-    _print_columns(rows)
+    print_columns(rows)
 
 
 def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
@@ -281,12 +289,4 @@ def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
         what = facts.summary.split("\n")[0]
         short = facts.candidate[:10]
         rows.append((str(facts.step), short, facts.proposer, _speedup(facts), change, what))
-    _print_columns(rows)
-
-
-def _print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """A table whose lines are never broken, so that other programs can take it apart."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        console.print("  ".join(cells).rstrip(), markup=False)
+    print_columns(rows)

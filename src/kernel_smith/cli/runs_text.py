@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from kernel_smith.records import RunConfig
+from kernel_smith.records.counts import counted
 from kernel_smith.records.prose import describe_shown
 from kernel_smith.store import History, StepFacts
 from kernel_smith.store.facts import GATES, curve_by_evaluation
@@ -98,9 +99,9 @@ def shares(history: History) -> dict[str, dict[str, int]]:
     }
 
 
-def sparkline(values: list[float]) -> str:
-    """A curve as one line of at most 60 characters; each shows the last value of its stretch."""
-    width = min(_WIDTH, len(values))
+def sparkline(values: list[float], width: int = _WIDTH) -> str:
+    """A curve as one line of at most so many characters; each shows the last of its stretch."""
+    width = min(width, len(values))
     ends = [(column + 1) * len(values) // width - 1 for column in range(width)]
     top = max(values) or 1.0
     return "".join(_BARS[round(values[end] / top * (len(_BARS) - 1))] for end in ends)
@@ -122,7 +123,7 @@ def _settings(config: RunConfig) -> list[str]:
 
 
 def _resumed(history: History) -> str:
-    return f", resumed {history.resumed} times" if history.resumed else ""
+    return f", resumed {counted(history.resumed, 'time')}" if history.resumed else ""
 
 
 def _funnel(history: History) -> str:
@@ -140,7 +141,11 @@ def _best(history: History) -> str:
     if best is None:
         return "none yet"
     summary = f": {best.summary.splitlines()[0]}" if best.summary.strip() else ""
-    again = f"; contenders measured again {history.remeasured} times" if history.remeasured else ""
+    again = (
+        f"; contenders measured again {counted(history.remeasured, 'time')}"
+        if history.remeasured
+        else ""
+    )
     return f"{outcome(best)} at step {best.step}, by {best.proposer}{summary}{again}"
 
 
@@ -156,8 +161,8 @@ def _confirmed(history: History) -> list[str]:
 def _proposers(history: History) -> list[str]:
     total = len(history.steps)
     return [
-        f"{name}: {row['steps']} steps ({row['steps'] / total:.0%}), {row['timed']} timed, "
-        f"{row['new_bests']} new bests"
+        f"{name}: {counted(row['steps'], 'step')} ({row['steps'] / total:.0%}), "
+        f"{row['timed']} timed, {counted(row['new_bests'], 'new best')}"
         for name, row in shares(history).items()
     ]
 
@@ -167,7 +172,7 @@ def _usage(history: History) -> str:
     if not usage.requests and not usage.prompt_tokens:
         return "not asked"
     return (
-        f"{usage.requests} requests, {usage.prompt_tokens:,} prompt tokens "
+        f"{counted(usage.requests, 'request')}, {usage.prompt_tokens:,} prompt tokens "
         f"({usage.cached_tokens:,} cached), {usage.completion_tokens:,} completion tokens, "
         f"${usage.dollars:.2f}"
     )

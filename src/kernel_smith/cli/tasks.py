@@ -9,7 +9,7 @@ import typer
 
 from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.options import PrecisionName
-from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.cli.output import console, print_columns, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
 from kernel_smith.records import Task
 from kernel_smith.records.admission import FINDINGS, remedy_for
@@ -39,15 +39,27 @@ def list_tasks(
         fields = {"name", "family", "description", "precision"}
         print_json({"tasks": [t.model_dump(mode="json", include=fields) for t in found]})
         return
+    rows = [(t.name, t.family, _workloads(t), t.description.split("\n")[0]) for t in found]
+    if console.is_terminal:
+        _print_table(rows)
+    else:
+        print_columns([("task", "family", "workloads", "description"), *rows])
+    print_next(f"kernel-smith tasks show {found[0].name}", "its reference and workloads")
+
+
+def _workloads(task: Task) -> str:
+    return ", ".join(workload.name for workload in task.workloads)
+
+
+def _print_table(rows: list[tuple[str, str, str, str]]) -> None:
+    """As wide as the terminal; long cells are broken."""
     from rich.table import Column, Table
 
-    name = Column("task", min_width=max(len(task.name) for task in found))
+    name = Column("task", min_width=max(len(row[0]) for row in rows))
     table = Table(name, "family", "workloads", "description", box=None, pad_edge=False)
-    for task in found:
-        names = ", ".join(workload.name for workload in task.workloads)
-        table.add_row(task.name, task.family, names, task.description.split("\n")[0])
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
-    print_next(f"kernel-smith tasks show {found[0].name}", "its reference and workloads")
 
 
 @app.command("show")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task
+from kernel_smith.records.counts import counted
 from kernel_smith.runs.loop import Opener
 from kernel_smith.runs.state import RunState
 
@@ -74,7 +75,7 @@ class _Seeds:
             self._made.set_exception(error)
             raise
         self._made.set_result(made)
-        summary = f"what torch.compile makes of it: {made.kernels} kernels"
+        summary = f"what torch.compile makes of it: {counted(made.kernels, 'kernel')}"
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
 
     def authored(self) -> Proposal:

@@ -164,6 +164,7 @@ function compare(page) {
     return figure({
       title: `${pair.b} against ${pair.a}, ${pair.precision}`,
       note: `${count(pair.paired, "problem")} judged in both. ${pair.ratio ? `On those that both solved, ${pair.b} is ${withRange(pair.ratio)} as fast, as a geometric mean.` : ""}`,
+      legend: legend([{ name: `${pair.b} faster beyond doubt`, colour: "var(--fast)" }, { name: `${pair.b} slower beyond doubt`, colour: "var(--slow)" }, { name: "no difference shown", colour: "var(--who-other)" }]),
       draw: both.length ? (width) => drawPairs(pair, both, first, second, width) : null,
       table: () => rowsTable(["what", "problems"], [[`solved by ${pair.b} alone`, named(pair.gained)], [`solved by ${pair.a} alone`, named(pair.lost)], [`${pair.b} faster beyond doubt`, named(pair.faster)], [`${pair.b} slower beyond doubt`, named(pair.slower)]]),
     });

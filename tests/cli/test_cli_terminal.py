@@ -1,0 +1,154 @@
+"""What a terminal says while a run goes on, and in the end: now, what is left, what to do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from kernel_smith.cli.confirmation_text import advice
+from kernel_smith.cli.evolution_panel import Panel, left
+from kernel_smith.cli.evolution_view import describe
+from kernel_smith.evaluation.engines.made_up import made_up
+from kernel_smith.records import (
+    BaselineSpeedup,
+    Budget,
+    Candidate,
+    ConfirmationBegun,
+    Evaluation,
+    Event,
+    Interval,
+    Proposal,
+    Remeasured,
+    RunConfig,
+    RunEnded,
+    RunStarted,
+    StepEvaluated,
+    StepProposed,
+    Task,
+)
+from kernel_smith.records.counts import counted
+from kernel_smith.runs.state import RunState
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TASK = Task(name="slow", source="class Model: ...")
+KERNEL = Path("slow_best.py")
+
+
+def program(number: int) -> Candidate:
+    return Candidate(source=f"class ModelNew:\n    x = {number}\n")
+
+
+def proposed(number: int) -> StepProposed:
+    proposal = Proposal(candidate=program(number), proposer="tuner", summary=f"unroll by {number}")
+    return StepProposed(step=number, proposal=proposal, at=NOW + timedelta(seconds=number))
+
+
+def evaluated(number: int, speed: float) -> StepEvaluated:
+    judged = made_up(TASK, program(number), speed)
+    return StepEvaluated(step=number, evaluation=judged, seconds=1.0, at=NOW)
+
+
+def against(**speedups: tuple[float, float, float]) -> Evaluation:
+    judged = made_up(TASK, program(0), 1.0, baselines=tuple(speedups))
+    assert judged.timing is not None
+    shown = tuple(
+        BaselineSpeedup(baseline=name, speedup=Interval(value=value, low=low, high=high))
+        for name, (value, low, high) in speedups.items()
+    )
+    return judged.model_copy(
+        update={"timing": judged.timing.model_copy(update={"speedups": shown})}
+    )
+
+
+def after(*events: Event, **budget: Any) -> tuple[RunState, Panel]:
+    config = RunConfig(backend="cpp", proposers={"tuner": 1.0}, budget=Budget(**budget))
+    started = RunStarted(run="slow-1", task=TASK, config=config, at=NOW)
+    state, panel = RunState.begin(started), Panel(describe)
+    panel.see(started, state)
+    for event in events:
+        state.apply(event)
+        panel.see(event, state)
+    return state, panel
+
+
+def line_of(panel: Panel, title: str, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(panel)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    return next(line for line in lines if line.startswith(title)).strip()
+
+
+def test_the_panel_says_what_is_happening_now() -> None:
+    begun = (proposed(0), evaluated(0, 1.0))
+    confirming = ConfirmationBegun(candidate=program(0).content_hash, at=NOW)
+    _, idle = after(*begun)
+    assert line_of(idle, "now") == "now    waiting for the next proposal"
+    _, busy = after(*begun, proposed(1))
+    assert line_of(busy, "now") == "now    evaluating step 1, by tuner: unroll by 1"
+    _, contender = after(*begun, proposed(1), evaluated(1, 2.0))
+    assert line_of(contender, "now") == "now    measuring step 1 again"
+    _, last = after(*begun, confirming)
+    assert line_of(last, "now") == "now    measuring step 0 at full length"
+    _, ended = after(*begun, RunEnded(why="enough", at=NOW))
+    assert line_of(ended, "now") == "now    ended: enough"
+
+
+def test_the_panel_says_what_is_left() -> None:
+    steps = [event for n in range(4) for event in (proposed(n), evaluated(n, 1.0))]
+    state, _ = after(*steps, evaluations=10, dollars=2.0, plateau=8)
+    words = left(state, spent=40.0)
+    assert "6 of 10 evaluations" in words and "$2.00" in words
+    assert "ends after" in words and "about 1 min 00 s" in words
+    assert left(after(*steps)[0], spent=40.0) == "no limit"
+
+
+def test_lines_name_steps_and_no_hashes() -> None:
+    begun = (proposed(0), evaluated(0, 1.0))
+    again = Remeasured(
+        candidate=program(0).content_hash, evaluation=made_up(TASK, program(0), 1.5), at=NOW
+    )
+    state, _ = after(*begun, again)
+    assert describe(again, state).startswith("      measured again: step 0 1.50x")
+
+
+def confirmed(evaluation: Evaluation) -> RunState:
+    own = evaluation.model_copy(update={"candidate_hash": program(0).content_hash})
+    name = program(0).content_hash
+    shown = Remeasured(candidate=name, evaluation=own, confirming=True, at=NOW)
+    state, _ = after(proposed(0), evaluated(0, 1.0), shown)
+    return state
+
+
+def test_the_last_word_is_to_use_it_or_to_keep_pytorch() -> None:
+    both = confirmed(against(eager=(3.6, 3.3, 3.9), compile=(2.0, 1.8, 2.2)))
+    assert advice(both, KERNEL) == (
+        "Use it: slow_best.py is 3.60 times as fast as eager PyTorch and 2.00 times as fast as "
+        "torch.compile."
+    )
+    slower = confirmed(against(eager=(0.5, 0.45, 0.55), compile=(0.8, 0.7, 0.9)))
+    assert advice(slower, KERNEL) == (
+        "Keep eager PyTorch: it is 2.00 times as fast as slow_best.py."
+    )
+    compiled = confirmed(against(eager=(2.0, 1.9, 2.1), compile=(0.8, 0.7, 0.9)))
+    assert advice(compiled, KERNEL).startswith("Keep torch.compile: it is 1.25 times as fast")
+    open_ = confirmed(against(eager=(2.0, 1.9, 2.1), compile=(1.1, 0.9, 1.3)))
+    assert advice(open_, KERNEL).startswith("Keep torch.compile for now: slow_best.py is 2.00")
+    unknown, _ = after(proposed(0), evaluated(0, 1.0))
+    assert advice(unknown, KERNEL).startswith("Keep PyTorch for now")
+
+
+def test_counts_are_words() -> None:
+    assert [counted(n, "step") for n in (0, 1, 1234)] == ["0 steps", "1 step", "1,234 steps"]
+
+
+def test_a_list_of_tasks_that_is_piped_has_a_line_for_each(cli: Callable[..., Any]) -> None:
+    done = cli("tasks", "list")
+    line = next(line for line in done.out.splitlines() if line.startswith("row_softmax "))
+    assert line.split()[1] == "softmax" and len(line) > 60
+    assert len(done.out.splitlines()) < 60
