@@ -93,7 +93,7 @@ class OpenAIServer:
         self._thread.join()
 
     def next_reply(self, request: dict[str, Any], headers: dict[str, str], client: int) -> Reply:
-        if self._preflight and request["messages"] == [QUESTION.model_dump()]:
+        if self._preflight and request.get("messages") == [QUESTION.model_dump()]:
             return self._preflight
         with self._lock:
             number = len(self.requests)

@@ -7,19 +7,16 @@ import itertools
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel_smith.proposers.model.background import Background
 from kernel_smith.proposers.model.config import Model
-from kernel_smith.proposers.model.exchange import exchange, open_http
 from kernel_smith.proposers.model.failures import ModelError, RateLimited, Stalled
 from kernel_smith.proposers.model.ledger import Ledger, estimate_tokens, most_tokens
 from kernel_smith.proposers.model.pace import Pace
 from kernel_smith.proposers.model.received import Received
+from kernel_smith.proposers.model.transport import OverHttp, Transport
 from kernel_smith.records import Message, Usage
-
-if TYPE_CHECKING:
-    import aiohttp
 
 _LONGEST_BACKOFF_SECONDS = 60.0
 
@@ -47,13 +44,20 @@ class Answer:
 class Client:
     """One model. `background` and `ledger` may be shared by several models."""
 
-    def __init__(self, model: Model, background: Background, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        model: Model,
+        background: Background,
+        ledger: Ledger,
+        transport: Transport | None = None,
+    ) -> None:
         self.model = model
         self.background = background
         self._ledger = ledger
         self._pace = Pace(model.requests_per_minute, model.tokens_per_minute)
         self._jitter = random.Random()
-        self._http: aiohttp.ClientSession | None = None
+        self._transport = transport or OverHttp(model)
+        self._used = False
 
     async def ask(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
         """The model's answer; what it cost is added to `bill`. Raises `ModelError`.
@@ -94,16 +98,16 @@ class Client:
         await asyncio.sleep(delay)
 
     async def _attempt(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
-        if self._http is None:
-            self._http = open_http(self.model)
-            self.background.finally_run(self._http.close)
+        if not self._used:
+            self._used = True
+            self.background.finally_run(self._transport.close)
         most = most_tokens(messages)
         slot = await self._pace.enter(most + self.model.max_tokens)
         reserved = self._ledger.reserve(self.model, most)
-        received = Received(self.model.max_tokens)
+        received = self._transport.receiving()
         started = time.monotonic()
         try:
-            await exchange(self._http, self.model, messages, received)
+            await self._transport.send(messages, received)
         finally:
             usage, estimated = count(self.model, messages, received, time.monotonic() - started)
             slot.tokens = usage.prompt_tokens + usage.completion_tokens

@@ -31,6 +31,9 @@ class Model(Record):
     temperature: float | None = Field(default=0.6, ge=0, le=2, description='"none": not sent')
     top_p: float | None = Field(default=0.95, gt=0, le=1, description='"none": not sent')
     max_tokens: int = Field(default=16384, ge=1, description="of an answer, thoughts included")
+    api: Literal["chat", "responses"] = Field(
+        default="chat", description="the protocol: /chat/completions or /responses"
+    )
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     price_prompt: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     price_cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)

@@ -1,4 +1,4 @@
-"""One request and its answer over HTTP: the chat completions protocol, streamed.
+"""One request and its answer over HTTP, streamed: chat completions, or responses.
 
 aiohttp is used directly: the `openai` package would bring retries, timeouts and types of its own,
 all of which the client replaces, and httpx, which takes seven times as long per request.
@@ -62,13 +62,13 @@ def _certificates() -> ssl.SSLContext:
 
 
 def request_body(model: Model, messages: tuple[Message, ...]) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "model": model.name,
-        "messages": [message.model_dump() for message in messages],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        model.max_tokens_field: model.max_tokens,
-    }
+    said = [message.model_dump() for message in messages]
+    body: dict[str, Any] = {"model": model.name, "stream": True}
+    if model.api == "responses":
+        body |= {"input": said, "max_output_tokens": model.max_tokens, "store": False}
+    else:
+        body |= {"messages": said, "stream_options": {"include_usage": True}}
+        body[model.max_tokens_field] = model.max_tokens
     for name in ("temperature", "top_p"):
         if getattr(model, name) is not None:
             body[name] = getattr(model, name)
@@ -92,7 +92,8 @@ async def exchange(
     headers = {"Content-Type": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    url = f"{model.base_url}/chat/completions"
+    path = "responses" if model.api == "responses" else "chat/completions"
+    url = f"{model.base_url}/{path}"
     body = to_json(request_body(model, messages))
     try:
         async with http.post(url, data=body, headers=headers, allow_redirects=False) as response:

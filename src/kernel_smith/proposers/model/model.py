@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.proposers.model.patience import Patience
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
+from kernel_smith.proposers.model.transport import Transport
 from kernel_smith.records import (
     Broken,
     Candidate,
@@ -41,7 +42,8 @@ class ModelProposer:
     `tokens` and `dollars` cap what all of them take together, requests under way included. A run
     that is resumed passes what it has `spent`. Failures are `ModelError`s; a model that will not
     answer in this run (no key, unknown name), or gave nothing of use for too long, is left out from
-    then on. Where none is left, the failure is final.
+    then on. Where none is left, the failure is final. `transports` are ways to reach models other
+    than over HTTP, by the models' names.
     """
 
     name = "model"
@@ -54,6 +56,7 @@ class ModelProposer:
         tokens: int | None = None,
         dollars: float | None = None,
         spent: Usage | None = None,
+        transports: Mapping[str, Transport] | None = None,
     ) -> None:
         if dollars is not None:
             _demand_prices(settings)
@@ -66,7 +69,10 @@ class ModelProposer:
         self._patience = Patience(settings.give_up_after)
         self.ledger = Ledger(tokens, dollars, spent)
         self._clients = {
-            model.name: Client(model, self._background, self.ledger) for model in settings.models
+            model.name: Client(
+                model, self._background, self.ledger, (transports or {}).get(model.name)
+            )
+            for model in settings.models
         }
 
     def start(self, request: Request) -> Future[Proposal | Note]:

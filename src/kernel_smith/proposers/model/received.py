@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+from kernel_smith.proposers.model.config import Model
 from kernel_smith.proposers.model.failures import Garbled, ModelError, ServerFailed
 
 # No tokenizer's average token is this long: a server beyond it ignores the limit it was given.
 _CHARACTERS_PER_TOKEN_AT_MOST = 16
+_THOUGHTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 
 
 class Received:
     """Collects an answer, streamed or whole. Keeps what came if the rest never does."""
 
-    def __init__(self, max_tokens: int) -> None:
+    def __init__(self, max_tokens: int | None = None) -> None:
+        """`max_tokens`: where a server may ignore its limit."""
         self._texts: list[str] = []
         self._thoughts: list[str] = []
-        self._room = max_tokens * _CHARACTERS_PER_TOKEN_AT_MOST
+        most = math.inf if max_tokens is None else max_tokens
+        self._room = most * _CHARACTERS_PER_TOKEN_AT_MOST
         self.finish: str | None = None
         self.usage: dict[str, Any] | None = None
         self.charged = True
@@ -43,16 +48,7 @@ class Received:
 
     def take(self, data: bytes, part: str) -> None:
         """One JSON object: an event of a stream (`delta`) or a whole answer (`message`)."""
-        try:
-            content = json.loads(data)
-        except ValueError:
-            raise garbled(f"not JSON: {_shown(data)}") from None
-        if not isinstance(content, dict):
-            raise garbled(f"not an object: {_shown(data)}")
-        if content.get("error"):
-            raise ServerFailed(
-                f"the server reported an error: {error_text(data)}", hint="see the server's log"
-            )
+        content = _object(data)
         if isinstance(content.get("usage"), dict):
             self.usage = content["usage"]
         choices = content.get("choices") or []
@@ -70,15 +66,91 @@ class Received:
         text = said.get("content") or ""
         if not isinstance(text, str) or not isinstance(thought, str):
             raise garbled(f"content that is not text: {_shown(data)}")
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish = choice["finish_reason"]
+        self._add(text, thought)
+
+    def take_text(self, text: str) -> None:
+        """A whole answer, from somebody who sends nothing else."""
+        self._add(text, "")
+        self.finish, self.done = "stop", True
+
+    def _add(self, text: str, thought: str) -> None:
         if text:
             self._texts.append(text)
         if thought:
             self._thoughts.append(thought)
         self._room -= len(text) + len(thought)
-        if isinstance(choice.get("finish_reason"), str):
-            self.finish = choice["finish_reason"]
         if self._room < 0:
             self.finish, self.done = "length", True
+
+
+class ReceivedResponse(Received):
+    """The same by the responses protocol, whose events have types."""
+
+    def take(self, data: bytes, part: str) -> None:
+        content = _object(data)
+        if part == "message":
+            self._take_whole(content, data)
+            return
+        kind, delta = content.get("type"), content.get("delta")
+        if kind == "response.output_text.delta" and isinstance(delta, str):
+            self._add(delta, "")
+        elif kind in _THOUGHTS and isinstance(delta, str):
+            self._add("", delta)
+        elif kind in ("response.completed", "response.incomplete"):
+            self._end(content.get("response"), data)
+        elif kind in ("error", "response.failed"):
+            raise _reported(json.dumps(content.get("response", content)).encode())
+
+    def _take_whole(self, content: dict[str, Any], data: bytes) -> None:
+        output = content.get("output")
+        if not isinstance(output, list):
+            raise garbled(f"no output: {_shown(data)}")
+        for item in (each for each in output if isinstance(each, dict)):
+            for piece in item.get("content") or item.get("summary") or ():
+                text = piece.get("text") if isinstance(piece, dict) else None
+                if isinstance(text, str):
+                    said = item.get("type") == "message"
+                    self._add(text if said else "", "" if said else text)
+        self._end(content, data)
+
+    def _end(self, response: Any, data: bytes) -> None:
+        if not isinstance(response, dict):
+            raise garbled(f"no response: {_shown(data)}")
+        usage = response.get("usage")
+        if isinstance(usage, dict):  # in the words of chat completions
+            self.usage = {
+                "prompt_tokens": usage.get("input_tokens"),
+                "completion_tokens": usage.get("output_tokens"),
+                "prompt_tokens_details": usage.get("input_tokens_details"),
+            }
+        cut = response.get("status") == "incomplete" or self.finish == "length"
+        self.finish, self.done = "length" if cut else "stop", True
+
+
+def new_received(model: Model) -> Received:
+    """What an answer by a model's protocol is collected in."""
+    kind = ReceivedResponse if model.api == "responses" else Received
+    return kind(model.max_tokens)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except ValueError:
+        raise garbled(f"not JSON: {_shown(data)}") from None
+    if not isinstance(content, dict):
+        raise garbled(f"not an object: {_shown(data)}")
+    if content.get("error"):
+        raise _reported(data)
+    return content
+
+
+def _reported(data: bytes) -> ModelError:
+    return ServerFailed(
+        f"the server reported an error: {error_text(data)}", hint="see the server's log"
+    )
 
 
 def garbled(what: str) -> ModelError:
