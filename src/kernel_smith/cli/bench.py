@@ -71,7 +71,8 @@ def run(
         list[str] | None,
         typer.Option(
             help="An arm: one-shot, best-of-n, refinement, islands, uct, contrast, paper, "
-            "embedded, ... May be repeated."
+            "embedded, ... May be repeated.",
+            metavar="METHOD",
         ),
     ] = None,
     told: Annotated[
@@ -83,11 +84,15 @@ def run(
     backend: Annotated[str, typer.Option(help="The dialect of the kernels.")] = "cpp",
     precision: Annotated[
         list[str] | None,
-        typer.Option(help="strict, tf32, ...; default: each problem's own. May be repeated."),
+        typer.Option(
+            help="strict, tf32, ...; default: each problem's own. May be repeated.", metavar="NAME"
+        ),
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(help="What winners are held against in the end. May be repeated."),
+        typer.Option(
+            help="What winners are held against in the end. May be repeated.", metavar="NAME"
+        ),
     ] = None,
     proposer: ProposerNames = None,
     model: ModelNames = None,

@@ -14,11 +14,11 @@ Suites = Annotated[
 ]
 Levels = Annotated[
     list[str] | None,
-    typer.Option(help="Only problems of this level, e.g. 1. May be repeated."),
+    typer.Option(help="Only problems of this level, e.g. 1. May be repeated.", metavar="LEVEL"),
 ]
 Categories = Annotated[
     list[str] | None,
-    typer.Option(help="Only problems of this category, a glob. May be repeated."),
+    typer.Option(help="Only problems of this category, a glob. May be repeated.", metavar="GLOB"),
 ]
 Problems = Annotated[
     list[str] | None,

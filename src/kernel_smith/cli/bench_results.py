@@ -23,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Folders of results.")],
+    results: Annotated[list[Path], typer.Argument(help="Folders of results.", metavar="FOLDER...")],
     format: Annotated[
         str, typer.Option("--format", "-f", help="text, markdown, csv or json.")
     ] = "text",
@@ -132,7 +132,10 @@ def verify(
     result: Annotated[Path, typer.Argument(help="The folder of a result.")],
     suite: Annotated[
         list[str] | None,
-        typer.Option(help="Where the problems lie now; default: where they were. May be repeated."),
+        typer.Option(
+            help="Where the problems lie now; default: where they were. May be repeated.",
+            metavar="SUITE",
+        ),
     ] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
     engine: EngineAddress = None,

@@ -38,17 +38,23 @@ def build(
         str, typer.Option("--for", help="sft: good steps to imitate; rl: steps to improve on.")
     ] = "sft",
     run: Annotated[
-        list[str] | None, typer.Option("--run", help="Only this run; may be repeated.")
+        list[str] | None,
+        typer.Option("--run", help="Only this run; may be repeated.", metavar="RUN"),
     ] = None,
     filters: Annotated[
         list[str] | None,
-        typer.Option("--filter", help="Use this filter, and only those named; see `data filters`."),
+        typer.Option(
+            "--filter",
+            help="Use this filter, and only those named; see `data filters`.",
+            metavar="NAME",
+        ),
     ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option(
             "--format",
             help="trl-sft, trl-rl, messages, verl, paper-sft or paper-rl; may be repeated.",
+            metavar="NAME",
         ),
     ] = None,
     files: Annotated[
@@ -59,7 +65,9 @@ def build(
     ] = 1.0,
     hold_out: Annotated[
         list[str] | None,
-        typer.Option(help="A task, family or task file to leave out; may be repeated."),
+        typer.Option(
+            help="A task, family or task file to leave out; may be repeated.", metavar="NAME"
+        ),
     ] = None,
     validation: Annotated[float, typer.Option(help="Share of the tasks to validate on.")] = 0.1,
     prompt: Annotated[

@@ -45,7 +45,9 @@ def evaluate(
     ] = "cpp",
     baseline: Annotated[
         list[str] | None,
-        typer.Option(help=f"What to compare with: {', '.join(_BASELINES)}. May be repeated."),
+        typer.Option(
+            help=f"What to compare with: {', '.join(_BASELINES)}. May be repeated.", metavar="NAME"
+        ),
     ] = None,
     precision: PrecisionName = None,
     seeds: Annotated[int, typer.Option(min=1, help="Secret seeds per workload.")] = 3,

@@ -42,7 +42,10 @@ def optimize(
     backend: Annotated[str, typer.Option(help="The dialect of the kernels.")] = "cpp",
     start: Annotated[
         list[Path] | None,
-        typer.Option(help="A program to start from; default: the task's own. May be repeated."),
+        typer.Option(
+            help="A program to start from; default: the task's own. May be repeated.",
+            metavar="FILE",
+        ),
     ] = None,
     precision: PrecisionName = None,
     preset: Annotated[

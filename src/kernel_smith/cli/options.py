@@ -25,12 +25,16 @@ PrecisionName = Annotated[
 
 ProposerNames = Annotated[
     list[str] | None,
-    typer.Option(help="Ask only these: tuner, mutator, model, seed. May be repeated."),
+    typer.Option(
+        help="Ask only these: tuner, mutator, model, seed. May be repeated.", metavar="NAME"
+    ),
 ]
 
 ModelNames = Annotated[
     list[str] | None,
-    typer.Option(help="A model to ask, as NAME[@BASE_URL][,key=value]. May be repeated."),
+    typer.Option(
+        help="A model to ask, as NAME[@BASE_URL][,key=value]. May be repeated.", metavar="MODEL"
+    ),
 ]
 
 ModelsFile = Annotated[Path | None, typer.Option(help="A TOML file that names the models to ask.")]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def profile(
     script: Annotated[Path, typer.Argument(help="A Python program that calls modules.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="What the program gets, after --.")
+        list[str] | None,
+        typer.Argument(help="What the program gets, after --.", metavar="ARGUMENT..."),
     ] = None,
     to: Annotated[Path | None, typer.Option(help="A folder for task files of them.")] = None,
     most: Annotated[int, typer.Option(min=1, help="How many to name.")] = 10,

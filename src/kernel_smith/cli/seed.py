@@ -24,7 +24,7 @@ def seed(
     device: Annotated[str, typer.Option(help="What to compile for: cpu or cuda.")] = "cpu",
     workload: Annotated[
         list[str] | None,
-        typer.Option(help="Only for this workload; default: all. May be repeated."),
+        typer.Option(help="Only for this workload; default: all. May be repeated.", metavar="NAME"),
     ] = None,
     own_kernels: Annotated[
         bool, typer.Option("--own-kernels", help="Kernels of ours in place of library calls.")
