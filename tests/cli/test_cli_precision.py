@@ -154,7 +154,9 @@ def test_tasks_check_examines_the_task_with_it(
     cli: Cli, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Task] = []
-    monkeypatch.setattr(LocalEngine, "examine", lambda self, task, *_: asked.append(task) or [])
+    monkeypatch.setattr(
+        LocalEngine, "examine", lambda self, task, *_, **__: asked.append(task) or []
+    )
     done = cli("tasks", "check", problem, "--precision", "tf32", "--quiet")
     assert done.code == 0, done.err
     assert [task.precision for task in asked] == [Precision.TF32]

@@ -44,7 +44,7 @@ with torch.no_grad():
 QUICKLY = {
     "kernel-smith optimize": "--evaluations 1 --proposer mutator --start start.py",
     "kernel-smith resume": "--evaluations 3",
-    "kernel-smith bench": "--evaluations 1 --proposer mutator",
+    "kernel-smith bench": "--evaluations 1 --proposer mutator --baseline eager",
     # These would go on for ever; other tests let them.
     "kernel-smith serve": "--help",
     "kernel-smith dashboard": "--help",

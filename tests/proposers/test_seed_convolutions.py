@@ -89,8 +89,11 @@ def laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", ["plain", "channels last"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("layout", "dtype"),
+    [("plain", torch.float32), ("channels last", torch.float32), ("plain", torch.float64)],
+    ids=str,
+)
 def test_a_convolution_is_the_librarys(layout: str, dtype: torch.dtype) -> None:
     calls, texts = [], {}
     for kind, (module, size) in KINDS.items():
@@ -154,13 +157,7 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [INPUTS]
 """
-INTERPRETED = [
-    "with holes",
-    "of volumes",
-    "depthwise",
-    "transposed with steps",
-    "transposed in groups",
-]
+INTERPRETED = ["depthwise", "transposed with steps", "of lines"]
 # The judge would call each of them many times, and the interpreter is slow.
 COMPARED = """
 import torch
@@ -190,7 +187,7 @@ def test_convolutions_in_triton(write_task, tmp_path: Path) -> None:
     candidate = seed.authored_candidate
     assert seed.library_calls == ("convolution",) and candidate is not None
     assert "torch.convolution" not in candidate.source
-    assert candidate.source.count("convolve_apart[") == 2
+    assert candidate.source.count("convolve_apart[") == 1
     (tmp_path / "task.py").write_text(task.source)
     (tmp_path / "candidate.py").write_text(candidate.source)
     done = subprocess.run(

@@ -26,15 +26,19 @@ def model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any]
     return make_settings({"models": models}).model_dump(mode="json")
 
 
-def check_models(settings: dict[str, Any] | None, *, quiet: bool) -> None:
-    """Ask each model of the settings one question. Raises `BadInput` if one does not answer."""
+def check_models(settings: dict[str, Any] | None, *, capped: bool = False, quiet: bool) -> None:
+    """Ask each model of the settings one question. Raises `BadInput` if one does not answer, or if
+    dollars are `capped` and a price is not known."""
     if settings is None:
         return
-    from kernel_smith.proposers.model import check_models, make_settings
+    from kernel_smith.proposers.model import check_models, demand_prices, make_settings
 
+    made = make_settings(settings)
+    if capped:
+        demand_prices(made)
     with progress(quiet) as report:
         report("asking each model one question, to see that it answers")
-        check_models(make_settings(settings))
+        check_models(made)
 
 
 def models_that_failed(state: RunState, again: str) -> None:

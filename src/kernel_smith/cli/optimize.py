@@ -129,7 +129,8 @@ def optimize(
         untimed=untimed,
         starts=[read_candidate(path, backend) for path in start] if start else None,
     )
-    check_models(_models_of(config), quiet=quiet or json)
+    capped = config.budget.dollars is not None
+    check_models(_models_of(config), capped=capped, quiet=quiet or json)
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,

@@ -13,7 +13,7 @@ from kernel_smith.proposers.model.config import (
 )
 from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.model import ModelProposer
-from kernel_smith.proposers.model.preflight import check_models
+from kernel_smith.proposers.model.preflight import check_models, demand_prices
 
 __all__ = [
     "Model",
@@ -21,6 +21,7 @@ __all__ = [
     "ModelProposer",
     "Settings",
     "check_models",
+    "demand_prices",
     "make_settings",
     "parse_model",
     "read_settings",

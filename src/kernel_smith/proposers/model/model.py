@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from kernel_smith.errors import BadInput
 from kernel_smith.proposers.model.background import Background
 from kernel_smith.proposers.model.client import Client
 from kernel_smith.proposers.model.config import Settings
@@ -16,6 +15,7 @@ from kernel_smith.proposers.model.dialogue import Outcome, converse, think
 from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.proposers.model.patience import Patience
+from kernel_smith.proposers.model.preflight import demand_prices
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
 from kernel_smith.proposers.model.transport import Transport
@@ -59,7 +59,7 @@ class ModelProposer:
         transports: Mapping[str, Transport] | None = None,
     ) -> None:
         if dollars is not None:
-            _demand_prices(settings)
+            demand_prices(settings)
         self._asks_again = settings.asks_again
         self._prompts = Prompts(settings)
         self._waiting = Waiting(settings.max_repairs)
@@ -206,13 +206,4 @@ class ModelProposer:
             summary=outcome.program.summary,
             details=notes,
             conversation=outcome.conversation,
-        )
-
-
-def _demand_prices(settings: Settings) -> None:
-    unknown = [model.name for model in settings.models if not model.priced]
-    if unknown:
-        raise BadInput(
-            f"dollars are capped, and the price of {', '.join(unknown)} is not known",
-            hint="set price_prompt and price_completion (dollars per million tokens; 0 if free)",
         )

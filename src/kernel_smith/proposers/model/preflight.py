@@ -37,6 +37,16 @@ def check_models(settings: Settings) -> None:
         background.close()
 
 
+def demand_prices(settings: Settings) -> None:
+    """Raise `BadInput` if a cap on dollars could not be kept."""
+    unknown = [model.name for model in settings.models if not model.priced]
+    if unknown:
+        raise BadInput(
+            f"dollars are capped, and the price of {', '.join(unknown)} is not known",
+            hint="set price_prompt and price_completion (dollars per million tokens; 0 if free)",
+        )
+
+
 async def _ask_all(settings: Settings, background: Background) -> list[ModelError | None]:
     return await asyncio.gather(*(_trouble(model, background) for model in settings.models))
 
