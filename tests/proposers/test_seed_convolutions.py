@@ -50,6 +50,7 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
     "transposed volumes": (torch.nn.ConvTranspose3d(2, 3, 3, stride=(2, 1, 2)), (1, 2, 3, 4, 3)),
     "transposed, steps beyond taps": (torch.nn.ConvTranspose2d(2, 3, 2, stride=3), (1, 2, 4, 3)),
 }
+FEW = ["with steps", "in groups", "depthwise", "of volumes", "transposed with steps"]
 LIBRARY_CALL = """
 assert_size_stride(x, {x_size}, {x_stride})
 assert_size_stride(weight, {w_size}, {w_stride})
@@ -96,7 +97,10 @@ def laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
 )
 def test_a_convolution_is_the_librarys(layout: str, dtype: torch.dtype) -> None:
     calls, texts = [], {}
-    for kind, (module, size) in KINDS.items():
+    # What is computed is the same template: a few of each kind show that types and layouts are.
+    plain = layout == "plain" and dtype == torch.float32
+    for kind in KINDS if plain else FEW:
+        module, size = KINDS[kind]
         module = module.to(dtype)
         x = laid_out(torch.randn(size, dtype=dtype), layout)
         weight = laid_out(module.weight.detach(), layout)
@@ -157,7 +161,7 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [INPUTS]
 """
-INTERPRETED = ["depthwise", "transposed with steps", "of lines"]
+INTERPRETED = ["depthwise", "transposed with steps"]
 # The judge would call each of them many times, and the interpreter is slow.
 COMPARED = """
 import torch
