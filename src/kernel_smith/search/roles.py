@@ -32,7 +32,7 @@ from kernel_smith.records import (
 from kernel_smith.search.bandit import Bandit
 from kernel_smith.search.base import Ask
 from kernel_smith.search.context import context_of
-from kernel_smith.search.scratchpad import THINKER
+from kernel_smith.search.thinking import THINKER, ask_without_thinking
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
@@ -74,11 +74,9 @@ class Roles:
         worker = self._bandit.choose(free)
         if worker is None:
             return None
-        if state.best is None:
-            return Ask(worker=worker, context=context_of(state, None))
-        if worker != THINKER:
-            best = state.best.candidate.content_hash
-            return Ask(worker=worker, parent=best, context=context_of(state, best))
+        plain = ask_without_thinking(state, worker)
+        if plain is not None:
+            return plain
         broken = next((name for name in self._broken if name not in self._asked), None)
         if broken is not None:
             return self._debug(broken, state)

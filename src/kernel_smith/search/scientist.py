@@ -35,7 +35,7 @@ from kernel_smith.search.bandit import Bandit
 from kernel_smith.search.base import Ask
 from kernel_smith.search.context import context_of
 from kernel_smith.search.front import workload_scores
-from kernel_smith.search.scratchpad import THINKER
+from kernel_smith.search.thinking import THINKER, ask_without_thinking
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
@@ -115,11 +115,9 @@ class Scientist:
         worker = self._bandit.choose(free)
         if worker is None:
             return None
-        if state.best is None:
-            return Ask(worker=worker, context=context_of(state, None))
-        if worker != THINKER:
-            best = state.best.candidate.content_hash
-            return Ask(worker=worker, parent=best, context=context_of(state, best))
+        plain = ask_without_thinking(state, worker)
+        if plain is not None:
+            return plain
         waiting = [number for number in self._plans if number not in self._asked]
         if waiting:
             return self._write(waiting[0], state)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from kernel_smith.records import Event, Noted, Question, RunConfig, Section, StepEvaluated, Summary
 from kernel_smith.search.attempts import attempts_of, in_words
 from kernel_smith.search.base import Ask
+from kernel_smith.search.thinking import THINKER
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
 
-THINKER = "model"
 _EVERY = 15  # evaluations
 _ROLE, _SUMMARISER = "role", "summariser"
 
