@@ -27,8 +27,8 @@ demo: env
 	$(BIN)/kernel-smith doctor
 	mkdir -p build
 	@# There is something to see also where nothing was shown to be faster, which is the answer then.
-	$(BIN)/kernel-smith optimize channel_histogram --evaluations 18 --store build/demo.sqlite \
-	  --output build/channel_histogram_best.py; answer=$$?; \
+	$(BIN)/kernel-smith optimize causal_conv1d_silu --evaluations 18 --store build/demo.sqlite \
+	  --output build/causal_conv1d_silu_best.py; answer=$$?; \
 	$(BIN)/kernel-smith report latest --quiet --store build/demo.sqlite --output build/demo.html; \
 	exit $$answer
 
