@@ -229,7 +229,8 @@ def test_a_scientist_selects_designs_and_has_three_plans_written(
     ]
     assert roles[:8] == ["choose", "design", "write", "write", "write", "choose", "design", "write"]
     assert f"- {slow.content_hash[:8]}: 0.99x (default 0.99)" in said[0], "scores by workload"
-    assert "speed = 2.0" in said[1], "the reference is shown"
+    # The first of the starts is enough to begin with; the second time all of them are there.
+    assert "speed = 2.0" in said[6], "the reference is shown"
     for text, plan in zip(said[2:5], ("never seen", "a gamble", "safe and small"), strict=True):
         assert plan in text
     parents = {step.parent for step in found.answers[:3]}
