@@ -8,20 +8,26 @@ so many programs that keep a core busy, each number in turn.
 
     python benchmarks/clock_accuracy.py [--runs 100] [--json results.json]
     python benchmarks/clock_accuracy.py --neighbours 0 1 2 4 --table
+
+On a machine with many cores, `taskset --cpu-list 0,1` makes it one of two, so that
+neighbours are felt.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common import describe_machine, progress
 
@@ -31,6 +37,7 @@ from kernel_smith.tasks import read_task
 
 RUNS_PER_ENGINE = 10
 LABELS = {"itself": 0, "5% more work": 5}  # and how much is added
+ALL = "geometric mean"
 
 PROGRAM = '''
 import torch
@@ -85,46 +92,61 @@ def program(name: str, percent: int) -> str:
     return PROGRAM.replace("NAME", name).replace("PERCENT", str(percent))
 
 
-def repeat(task: Task, percent: int, runs: int, options: Options) -> list[Evaluation]:
+class Row(NamedTuple):
+    """One evaluation: beside how many neighbours, of what, and how it ended."""
+
+    neighbours: int
+    label: str
+    stage: str
+    seconds: float
+    speedups: dict[str, tuple[float, float, float]]
+    """By workload, and of all together: value, low and high."""
+
+
+def row_of(count: int, label: str, evaluation: Evaluation) -> Row:
+    speedups = {}
+    if evaluation.timing is not None:
+        found = {w.workload: w.baselines[0].speedup for w in evaluation.timing.workloads}
+        found[ALL] = evaluation.timing.speedup
+        speedups = {name: (each.value, each.low, each.high) for name, each in found.items()}
+    seconds = sum(evaluation.seconds.values())
+    return Row(count, label, evaluation.stage.value, seconds, speedups)
+
+
+def repeat(
+    task: Task, label: str, runs: int, options: Options, count: int, until: float
+) -> Iterator[list[Row]]:
     """Evaluate the same program again and again, each time in a process of its own."""
-    evaluations: list[Evaluation] = []
-    candidate = Candidate(source=program("ModelNew", percent))
-    while len(evaluations) < runs:
+    candidate = Candidate(source=program("ModelNew", LABELS[label]))
+    left = runs
+    while left > 0 and time.monotonic() < until:
+        rows = []
         with LocalEngine() as engine:
-            for _ in range(min(RUNS_PER_ENGINE, runs - len(evaluations))):
-                evaluations.append(engine.evaluate(task, candidate, options))
-                progress(f"{percent}% padding: {len(evaluations)} of {runs} runs")
-    return evaluations
+            for _ in range(min(RUNS_PER_ENGINE, left)):
+                rows.append(row_of(count, label, engine.evaluate(task, candidate, options)))
+                left -= 1
+                progress(f"{count} neighbours, against {label}: {left} runs left")
+        yield rows
 
 
-def summarise(evaluations: list[Evaluation], workload: str | None) -> dict[str, object]:
+def summarise(rows: list[Row], workload: str) -> dict[str, object]:
     """Ratios of one workload, or of their geometric mean."""
-    intervals = []
-    for evaluation in evaluations:
-        if evaluation.timing is None:
-            continue
-        if workload is None:
-            intervals.append(evaluation.timing.speedup)
-        else:
-            rows = {w.workload: w for w in evaluation.timing.workloads}
-            intervals.append(rows[workload].baselines[0].speedup)
-    ratios = [interval.value for interval in intervals]
+    speedups = [row.speedups[workload] for row in rows if row.speedups]
+    ratios = [value for value, _, _ in speedups]
     count = len(ratios)
     return {
-        "runs": len(evaluations),
-        "verdicts": {
-            e.stage.value: sum(f.stage is e.stage for f in evaluations) for e in evaluations
-        },
+        "runs": len(rows),
+        "verdicts": dict(Counter(row.stage for row in rows)),
         "median": statistics.median(ratios),
         "least": min(ratios),
         "greatest": max(ratios),
         "within_1_percent": sum(abs(r - 1) <= 0.01 for r in ratios) / count,
         "within_2_percent": sum(abs(r - 1) <= 0.02 for r in ratios) / count,
-        "interval_covers_1": sum(i.low <= 1 <= i.high for i in intervals) / count,
-        "median_half_width": statistics.median(i.half_width for i in intervals),
+        "interval_covers_1": sum(low <= 1 <= high for _, low, high in speedups) / count,
+        "median_half_width": statistics.median((high - low) / 2 for _, low, high in speedups),
         "below_1": sum(r < 1 for r in ratios) / count,
-        "surely_below_1": sum(i.high < 1 for i in intervals) / count,
-        "surely_above_1": sum(i.low > 1 for i in intervals) / count,
+        "surely_below_1": sum(high < 1 for _, _, high in speedups) / count,
+        "surely_above_1": sum(low > 1 for _, low, _ in speedups) / count,
     }
 
 
@@ -148,8 +170,8 @@ def table(results: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for count, found in results["neighbours"].items():
-        for label in LABELS:
-            row = found[label]["geometric mean"]
+        for label in found:
+            row = found[label][ALL]
             undecided = 1 - row["surely_below_1"] - row["surely_above_1"]
             lines.append(
                 f"| {count} | {label} | {row['runs']} | {row['median']:.3f} ({row['least']:.3f} to "
@@ -166,38 +188,58 @@ def main() -> None:
     parser.add_argument("--target", type=float, default=0.01)
     parser.add_argument("--max-seconds", type=float, default=4.0)
     parser.add_argument("--neighbours", type=int, nargs="+", default=[0])
+    parser.add_argument("--minutes", type=float, default=600.0, help="start no run after that")
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="the results, also to go on from")
     arguments = parser.parse_args()
+    until = time.monotonic() + 60 * arguments.minutes
     options = Options(sampling=Sampling(target=arguments.target, max_seconds=arguments.max_seconds))
+    asked = dict(zip(LABELS, (arguments.runs, arguments.padded_runs), strict=True))
+    rows = earlier(arguments.json)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "softmax_kernel.py"
         path.write_text(program("Model", 0) + TASK)
         task = read_task(path)
-        results: dict[str, Any] = {"machine": describe_machine(), "options": str(options)}
-        runs = dict(zip(LABELS, (arguments.runs, arguments.padded_runs), strict=True))
-        found = results["neighbours"] = {}
-        for count in arguments.neighbours:
+        for count, (label, runs) in itertools.product(arguments.neighbours, asked.items()):
+            done = sum((row.neighbours, row.label) == (count, label) for row in rows)
             with neighbours(count):
-                found[count] = compare(task, runs, options)
-            if arguments.json:
-                arguments.json.write_text(json.dumps(results, indent=2) + "\n")
-    print(table(results) if arguments.table else json.dumps(results, indent=2))
+                for more in repeat(task, label, runs - done, options, count, until):
+                    rows += more
+                    write(arguments.json, rows, options)
+    found = results_of(rows, options)
+    print(table(found) if arguments.table else json.dumps(found["neighbours"], indent=2))
 
 
-def compare(task: Task, runs: dict[str, int], options: Options) -> dict[str, Any]:
-    names = [workload.name for workload in task.workloads]
-    found = {}
-    for label, percent in LABELS.items():
-        evaluations = repeat(task, percent, runs[label], options)
-        found[label] = {
-            "geometric mean": summarise(evaluations, None),
-            **{name: summarise(evaluations, name) for name in names},
-            "seconds_per_evaluation": statistics.median(
-                sum(e.seconds.values()) for e in evaluations
-            ),
-        }
-    return found
+def earlier(path: Path | None) -> list[Row]:
+    if path is None or not path.exists():
+        return []
+    return [Row(*row) for row in json.loads(path.read_text())["rows"]]
+
+
+def write(path: Path | None, rows: list[Row], options: Options) -> None:
+    if path is not None:
+        text = json.dumps({**results_of(rows, options), "rows": rows})
+        path.write_text(text + "\n")
+
+
+def results_of(rows: list[Row], options: Options) -> dict[str, Any]:
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row.neighbours, {}).setdefault(row.label, []).append(row)
+    return {
+        "machine": describe_machine(),
+        "options": str(options),
+        "neighbours": {
+            count: {label: summary(some) for label, some in labels.items()}
+            for count, labels in sorted(found.items())
+        },
+    }
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    names = next((list(row.speedups) for row in rows if row.speedups), [])
+    seconds = statistics.median(row.seconds for row in rows)
+    return {**{n: summarise(rows, n) for n in names}, "seconds_per_evaluation": seconds}
 
 
 if __name__ == "__main__":
