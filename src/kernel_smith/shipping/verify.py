@@ -1,0 +1,107 @@
+"""A task whose reference is another project's own function: before is theirs, after is ours.
+
+The judge then holds a kernel against what the project runs today. Where inputs are floating point
+numbers, the task's own formula in double precision is still what tells right from wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+import textwrap
+
+from kernel_smith.errors import BadInput
+from kernel_smith.records import Task
+
+_WRAPPED = """\
+{source}
+
+
+# From here on: what {origin} needs, and a reference that calls it.
+
+{theirs}
+
+Written = Model
+
+
+class Model(Written):
+    def forward(self, {arguments}):
+{exactly}{body}
+"""
+_EXACTLY = """\
+        given = ({names},)
+        if any(isinstance(x, torch.Tensor) and x.dtype is torch.float64 for x in given):
+            return super().forward({names})
+"""
+
+
+def held_against(task: Task, theirs: str, call: str, origin: str, *, exact: bool = True) -> Task:
+    """The task with a reference that calls a function of another project. Raises `BadInput`.
+
+    `theirs` defines the function. `call` is an expression of the arguments of `forward` and of
+    `self`, or statements that end with `return`. `exact`: is the task's formula in double precision
+    right, or the function's own results?
+    """
+    _check_names(task, theirs)
+    forward = _forward(task)
+    names = ", ".join(argument.arg for argument in forward.args.args[1:])
+    source = _WRAPPED.format(
+        source=task.source.rstrip(),
+        origin=origin,
+        theirs=theirs,
+        arguments=names,
+        exactly=_EXACTLY.format(names=names) if exact else "",
+        body=textwrap.indent(_statements(call), " " * 8),
+    )
+    return task.model_copy(update={"source": source, "path": None, "name": f"{task.name}_theirs"})
+
+
+def _statements(call: str) -> str:
+    """The call as statements that return its result."""
+    text = textwrap.dedent(call).strip()
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        pass
+    else:
+        return f"return {ast.unparse(tree)}"
+    try:
+        ast.parse(f"def call():\n{textwrap.indent(text, '    ')}")
+    except SyntaxError as error:
+        raise BadInput(
+            f"the call {text!r} is no Python: {error.msg}",
+            hint="write an expression, such as: --call 'theirs(x, self.weight, 1e-6)'",
+        ) from None
+    return text
+
+
+def _forward(task: Task) -> ast.FunctionDef:
+    """The reference's `forward`, whose arguments the call is made of."""
+    classes = [node for node in ast.parse(task.source).body if isinstance(node, ast.ClassDef)]
+    body = [statement for node in classes if node.name == "Model" for statement in node.body]
+    for method in body:
+        if not isinstance(method, ast.FunctionDef):
+            continue
+        if method.name == "forward" and len(method.args.args) > 1:
+            return method
+    raise BadInput(
+        f"task {task.name}: class Model has no forward with named arguments",
+        hint="name the arguments of forward in the task file",
+    )
+
+
+def _check_names(task: Task, theirs: str) -> None:
+    ours, others = _names(task.source), _names(theirs)
+    clash = sorted((ours[0] & others[0]) | (ours[0] & others[1]) | (ours[1] & others[0]))
+    if clash:
+        raise BadInput(
+            f"`{clash[0]}` is a name of task {task.name} and of the project's code",
+            hint="rename it in the task file",
+        )
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """What a text defines, and what it imports."""
+    symbols = symtable.symtable(source, "task", "exec").get_symbols()
+    imported = {symbol.get_name() for symbol in symbols if symbol.is_imported()}
+    return {s.get_name() for s in symbols if s.is_assigned()} - imported, imported
