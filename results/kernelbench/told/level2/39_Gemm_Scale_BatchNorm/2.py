@@ -25,6 +25,11 @@ def tile_of_product(
 
 
 @triton.jit
+def halves(v, BM: tl.constexpr, BN: tl.constexpr):
+    return tl.split(tl.permute(tl.reshape(v, (BM, 2, BN // 2)), (0, 2, 1)))
+
+
+@triton.jit
 def finish_statistics(
     found, bias, scale, gamma, beta, running_mean, running_var, batches, affine,
     columns, parts, each, eps, momentum, PARTS: tl.constexpr, BLOCK: tl.constexpr,
@@ -77,14 +82,17 @@ def product_with_statistics(
     total, m, n = tile_of_product(x, weight, inner, rows, columns, BM, BN, BK, GROUP)
     part = m // BM
     m += tl.arange(0, BM)
-    n += tl.arange(0, BN)
-    inside = n < columns
-    tl.store(y + m[:, None].to(tl.int64) * columns + n[None, :], total, mask=inside[None, :])
-    mean = tl.sum(total, 0) / BM
-    apart = total - mean[None, :]
-    out = found + part * 2 * columns + n
-    tl.store(out, mean, mask=inside)
-    tl.store(out + columns, tl.sum(apart * apart, 0), mask=inside)
+    left, right = halves(total, BM, BN)
+    for half in tl.static_range(2):
+        c = n + half * (BN // 2) + tl.arange(0, BN // 2)
+        v = left if half == 0 else right
+        inside = c < columns
+        tl.store(y + m[:, None] * columns + c[None, :], v, mask=inside[None, :])
+        mean = tl.sum(v, 0) / BM
+        apart = v - mean[None, :]
+        out = found + part * 2 * columns + c
+        tl.store(out, mean, mask=inside)
+        tl.store(out + columns, tl.sum(apart * apart, 0), mask=inside)
 
 
 class ModelNew(torch.nn.Module):

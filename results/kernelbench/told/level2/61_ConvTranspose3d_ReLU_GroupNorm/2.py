@@ -48,16 +48,22 @@ def transposed_relu(
         v = tl.load(x + at[:, None] + k[None, :], mask=seen[:, None], other=0.0)
         t = tl.load(taps + tap * OUTPUTS * C + co[:, None] * C + k[None, :])
         total = tl.dot(t, v.T, total, input_precision="tf32")
-    total = tl.maximum(total, 0.0)
-    real = (p < volume)[None, :]
-    at = y + image.to(tl.int64) * OUTPUTS * volume + co[:, None] * volume + p[None, :]
-    tl.store(at, total, mask=real)
-    count = tl.minimum(volume - tile * BP, BP).to(tl.float32)
-    mean = tl.sum(tl.where(real, total, 0.0), 1) / count
-    apart = tl.where(real, total - mean[:, None], 0.0)
-    out = found + (image * tl.num_programs(0) + tile) * 2 * OUTPUTS + co
-    tl.store(out, mean)
-    tl.store(out + OUTPUTS, tl.sum(apart * apart, 1))
+    # One half of the positions after the other: fewer registers are in use at once.
+    HALF: tl.constexpr = BP // 2
+    left, right = tl.split(tl.permute(tl.reshape(total, (OUTPUTS, 2, HALF)), (0, 2, 1)))
+    for half in tl.static_range(2):
+        v = tl.maximum(left if half == 0 else right, 0.0)
+        part = 2 * tile + half
+        q = part * HALF + tl.arange(0, HALF)
+        real = (q < volume)[None, :]
+        at = y + image.to(tl.int64) * OUTPUTS * volume + co[:, None] * volume + q[None, :]
+        tl.store(at, v, mask=real)
+        count = tl.maximum(tl.minimum(volume - part * HALF, HALF), 1).to(tl.float32)
+        mean = tl.sum(tl.where(real, v, 0.0), 1) / count
+        apart = tl.where(real, v - mean[:, None], 0.0)
+        out = found + (image * 2 * tl.num_programs(0) + part) * 2 * OUTPUTS + co
+        tl.store(out, mean)
+        tl.store(out + OUTPUTS, tl.sum(apart * apart, 1))
 
 
 @triton.jit
@@ -72,7 +78,7 @@ def finish_statistics(
     at = found + (image * tiles + tile) * 2 * OUTPUTS + co[None, :]
     means = tl.load(at, mask=inside, other=0.0)
     squares = tl.load(at + OUTPUTS, mask=inside, other=0.0)
-    counts = tl.where(inside, tl.minimum(volume - tile * BP, BP), 0).to(tl.float32)
+    counts = tl.where(inside, tl.maximum(tl.minimum(volume - tile * BP, BP), 0), 0).to(tl.float32)
     size = volume * 1.0 * EACH
     mean = tl.sum(tl.sum(means * counts, 1), 0) / size
     gap = means - mean
@@ -119,16 +125,16 @@ class ModelNew(torch.nn.Module):
         volume = y[0, 0].numel()
         block = 256
         tiles = triton.cdiv(volume, block)
-        found = x.new_empty(batch, tiles, 2, outputs)
+        found = x.new_empty(batch, 2 * tiles, 2, outputs)
         transposed_relu[(tiles, batch)](
             last, taps, y, found, depth, height, width,
             C=inputs, OUTPUTS=outputs, BP=block, BK=32, num_warps=8, num_stages=3,
         )
         affine = x.new_empty(batch, outputs, 2)
         finish_statistics[(batch, norm.num_groups)](
-            found, norm.weight, norm.bias, affine, volume, tiles, norm.eps,
+            found, norm.weight, norm.bias, affine, volume, 2 * tiles, norm.eps,
             EACH=outputs // norm.num_groups, OUTPUTS=outputs,
-            TILES=triton.next_power_of_2(tiles), BP=block, num_warps=4,
+            TILES=triton.next_power_of_2(2 * tiles), BP=block // 2, num_warps=4,
         )
         apply_affine[(triton.cdiv(volume, 4096), batch * outputs)](
             y, affine, volume, BLOCK=4096, num_warps=8

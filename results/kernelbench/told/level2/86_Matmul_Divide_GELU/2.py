@@ -29,16 +29,25 @@ def tile_of_product(
 
 
 @triton.jit
+def halves(v, BM: tl.constexpr, BN: tl.constexpr):
+    return tl.split(tl.permute(tl.reshape(v, (BM, 2, BN // 2)), (0, 2, 1)))
+
+
+@triton.jit
 def linear_gelu(
     x, weight, bias, y, rows, columns, inner, factor,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):
     total, m, n = tile_of_product(x, weight, inner, rows, columns, BM, BN, BK, GROUP)
     m += tl.arange(0, BM)
-    n += tl.arange(0, BN)
-    v = total + tl.load(bias + n, mask=n < columns, other=0.0)[None, :]
-    at = y + m[:, None].to(tl.int64) * columns + n[None, :]
-    tl.store(at, gelu(v * factor), mask=(m < rows)[:, None] & (n < columns)[None, :])
+    # One half of the columns after the other: fewer registers are in use at once.
+    left, right = halves(total, BM, BN)
+    for half in tl.static_range(2):
+        c = n + half * (BN // 2) + tl.arange(0, BN // 2)
+        v = left if half == 0 else right
+        v += tl.load(bias + c, mask=c < columns, other=0.0)[None, :]
+        at = y + m[:, None] * columns + c[None, :]
+        tl.store(at, gelu(v * factor), mask=(m < rows)[:, None] & (c < columns)[None, :])
 
 
 class ModelNew(torch.nn.Module):
