@@ -181,7 +181,7 @@ class Layouts:
             return None
         q, k, v = known
         dtype = self._type_of(said["query"])
-        if dtype is None or q.size[:2] != k.size[:2]:  # several heads may share keys
+        if dtype is None:
             return None
         scale = ast.literal_eval(said.get("scale", ast.Constant(None)))
         return Attention(
@@ -195,16 +195,33 @@ class Layouts:
             scale=float(q.size[-1] ** -0.5 if scale is None else scale),
         )
 
+    def kept_attention(self, result: str, call: ast.Call) -> Attention | None:
+        """A call of our own operation, which says how its result lies; its masks may be truths."""
+        *tensors, causal, scale, by_rows = call.args
+        q, k, v, mask = (self._operand(node) for node in tensors)
+        dtype = self._type_of(tensors[0])
+        masked = ast.unparse(tensors[3]) != "None"
+        if q is None or k is None or v is None or dtype is None or masked != (mask is not None):
+            return None
+        batches, heads, rows, values = (*q.size[:3], v.size[3])
+        outer = (values, heads * values) if ast.literal_eval(by_rows) else (rows * values, values)
+        stride = (heads * rows * values, *outer, 1)
+        return Attention(
+            dtype=dtype,
+            result=Operand(ast.Name(result, ast.Load()), (batches, heads, rows, values), stride),
+            q=q,
+            k=k,
+            v=v,
+            mask=_over_four_axes(mask) if mask else None,
+            causal=ast.literal_eval(causal),
+            scale=float(ast.literal_eval(scale)),
+        )
+
     def _mask(self, node: ast.expr, operands: Sequence[Operand]) -> Operand | None:
-        """A mask of the operands' type, with a size and a distance for each of four axes."""
+        """A mask of the operands' type."""
         mask = self._operand(node)
         types = {self._type_of(one) for one in (node, *(o.passed for o in operands))}
-        if mask is None or len(types) > 1:
-            return None
-        size = (1,) * (4 - len(mask.size)) + mask.size
-        stride = (0,) * (4 - len(mask.size)) + mask.stride
-        moves = tuple(0 if n == 1 else s for n, s in zip(size, stride, strict=True))
-        return Operand(mask.passed, size, moves)
+        return None if mask is None or len(types) > 1 else _over_four_axes(mask)
 
     def _type_of(self, node: ast.expr) -> str | None:
         inner = node.args[0] if isinstance(node, ast.Call) else node
@@ -271,6 +288,14 @@ def _beginning(
     span = 1 + sum((n - 1) * s for n, s in zip(*lies, strict=True))
     text = f"reinterpret_tensor({name}, ({span},), (1,), {offset})"
     return ast.parse(text, mode="eval").body
+
+
+def _over_four_axes(mask: Operand) -> Operand:
+    """With a size and a distance for each axis of the scores; 0 where all share elements."""
+    size = (1,) * (4 - len(mask.size)) + mask.size
+    stride = (0,) * (4 - len(mask.size)) + mask.stride
+    moves = tuple(0 if n == 1 else s for n, s in zip(size, stride, strict=True))
+    return Operand(mask.passed, size, moves)
 
 
 def _three(values: tuple[int, ...], fill: int) -> tuple[int, ...]:

@@ -42,15 +42,15 @@ class CppKernels(OwnKernels):
         operands = [found.bias, found.x, found.weight, found.y]
         return _launch(name, [one.passed for one in operands if one is not None], visit)
 
-    def _attend(self, found: Attention, visit: Visit) -> str | None:
+    def _attend(self, found: Attention, visit: Visit) -> list[str]:
         kind = _TYPES.get(found.dtype)
-        if kind is None:
-            return None
+        if kind is None or found.k.size[1] != found.q.size[1]:  # several heads share keys
+            return []
         batches, heads, rows, keys, width, _ = found.sizes
         base = f"attend_{batches}x{heads}x{rows}x{keys}x{width}"
         name = self._write(base, _attention, kind, found)
         operands = [found.q, found.k, found.v, found.mask, found.result]
-        return _launch(name, [one.passed for one in operands if one is not None], visit)
+        return [_launch(name, [one.passed for one in operands if one is not None], visit)]
 
     def _write(
         self, base: str, write: Callable[[str, str, Call], str], kind: str, found: Call

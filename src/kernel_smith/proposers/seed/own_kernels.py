@@ -19,7 +19,8 @@ Visit: TypeAlias = Callable[[ast.AST], ast.AST]
 """Rewrites an expression or a statement of the generated function."""
 
 _LIBRARY = "extern_kernels"
-_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+_CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+KEPT_ATTENTION = "torch.ops.kernel_smith.attend.default"
 
 
 class OwnKernels(ABC):
@@ -50,16 +51,23 @@ class OwnKernels(ABC):
                     return None
                 memory = self._memory(found.result, found.dtype, visit)
                 return [_statement(f"{result} = {memory}"), _statement(launch)]
-            case ast.Assign(targets=[ast.Name(result)], value=ast.Call(func=function) as call) if (
-                _ATTENTION in ast.unparse(function)
-            ):
-                seen = self._layouts.attention(result, call)
-                launch = self._attend(seen, visit) if seen else None
-                if not seen or not launch:
-                    return None
-                memory = self._memory(seen.result, seen.dtype, visit)
-                return [_statement(f"{result} = ({memory},)"), _statement(launch)]
+            case ast.Assign(targets=[ast.Name(result)], value=ast.Call(func=function) as call):
+                return self._replace_attention(result, ast.unparse(function), call, visit)
         return None
+
+    def _replace_attention(
+        self, result: str, function: str, call: ast.Call, visit: Visit
+    ) -> list[ast.stmt] | None:
+        found, form = None, "{}"
+        if function.endswith(_CPU_ATTENTION):
+            found, form = self._layouts.attention(result, call), "({},)"
+        elif function == KEPT_ATTENTION:
+            found = self._layouts.kept_attention(result, call)
+        launches = self._attend(found, visit) if found else []
+        if not found or not launches:
+            return None
+        memory = form.format(self._memory(found.result, found.dtype, visit))
+        return [_statement(text) for text in (f"{result} = {memory}", *launches)]
 
     def _memory(self, result: Operand, dtype: str, visit: Visit) -> str:
         text = f"empty_strided_{self.device}({result.size}, {result.stride}, {dtype})"
@@ -73,9 +81,9 @@ class OwnKernels(ABC):
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
         """The text of a launch, whose result has been allocated; None if there is no kernel."""
 
-    def _attend(self, found: Attention, visit: Visit) -> str | None:
-        """The text of a launch, whose result has been allocated; None if there is no kernel."""
-        return None
+    @abstractmethod
+    def _attend(self, found: Attention, visit: Visit) -> list[str]:
+        """Statements that attend, whose result has been allocated; none if there is no kernel."""
 
 
 def _statement(text: str) -> ast.stmt:

@@ -6,20 +6,21 @@ import ast
 import math
 from collections.abc import Mapping, Sequence
 
-from kernel_smith.proposers.seed.library_calls import Convolution, Operand, Product
+from kernel_smith.proposers.seed.attention_triton import write_attention
+from kernel_smith.proposers.seed.library_calls import Attention, Convolution, Operand, Product
 from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
 from kernel_smith.proposers.seed.templates import template
+from kernel_smith.proposers.seed.triton_launch import block_of, launch
 from kernel_smith.records import Precision
 
 _TYPES = ("torch.float32", "torch.float16", "torch.bfloat16")
-_SMALLEST_BLOCK = 16  # of what Triton multiplies
 _WARPS, _STAGES, _GROUP = 8, 3, 8
 _FEW_CHANNELS = 16
 _ELEMENTS = 256  # of a program that multiplies no matrices
 
 
 class TritonKernels(OwnKernels):
-    """Launches of `multiply`, `convolve` and `convolve_apart`."""
+    """Launches of `multiply`, `convolve`, `convolve_apart` and `attend`."""
 
     device = "cuda"
 
@@ -35,9 +36,9 @@ class TritonKernels(OwnKernels):
         self.texts["multiply"] = template("product_triton.txt").strip()
         rows, inner, columns = product.sizes
         blocks = {
-            "BLOCK_ROWS": _block(rows, 128),
-            "BLOCK_COLUMNS": _block(columns, 128),
-            "BLOCK_INNER": _block(inner, _depth(product.dtype)),
+            "BLOCK_ROWS": block_of(rows, 128),
+            "BLOCK_COLUMNS": block_of(columns, 128),
+            "BLOCK_INNER": block_of(inner, _depth(product.dtype)),
         }
         names = [f"{m}_{way}" for m in ("A", "B", "C", "BIAS") for way in ("DOWN", "RIGHT")]
         distances = [distance for layout in product.layouts for distance in layout]
@@ -67,10 +68,10 @@ class TritonKernels(OwnKernels):
         pixels = found.y.size[0] * math.prod(-(-extent // step) for extent, step in extents)
         depth = _depth(found.dtype)
         blocks = {
-            "BLOCK_PIXELS": _block(pixels, 128),
-            "BLOCK_OUT": _block(outside, 128),
+            "BLOCK_PIXELS": block_of(pixels, 128),
+            "BLOCK_OUT": block_of(outside, 128),
             # Where a tap has few channels, a block holds several taps.
-            "BLOCK_IN": depth if inside < _FEW_CHANNELS else _block(inside, depth),
+            "BLOCK_IN": depth if inside < _FEW_CHANNELS else block_of(inside, depth),
         }
         numbers = {
             "IMAGES": found.x.size[0],
@@ -93,6 +94,13 @@ class TritonKernels(OwnKernels):
         operands = (found.x, found.weight, found.y, found.bias)
         return _launch("convolve_apart", grid, operands, numbers, visit)
 
+    def _attend(self, found: Attention, visit: Visit) -> list[str]:
+        if found.dtype not in _TYPES:
+            return []
+        self.texts["attend"] = template("attention_triton.txt").strip()
+        self.texts["attend_join"] = template("attention_join_triton.txt").strip()
+        return write_attention(found, self._precision, visit)
+
 
 def _launch(
     name: str,
@@ -102,8 +110,7 @@ def _launch(
     visit: Visit,
 ) -> str:
     given = ["None" if one is None else ast.unparse(visit(one.passed)) for one in operands]
-    given += [f"{key}={value!r}" for key, value in numbers.items()]
-    return f"{name}[({', '.join(grid)})]({', '.join(given)})"
+    return launch(name, grid, given, numbers)
 
 
 def _shape(found: Convolution) -> dict[str, object]:
@@ -127,8 +134,3 @@ def _depth(dtype: str) -> int:
 def _effort(elements: int) -> dict[str, int]:
     """For a program with so many sums."""
     return {"num_warps": _WARPS if elements > 8192 else 4, "num_stages": _STAGES}
-
-
-def _block(size: int, largest: int) -> int:
-    """A power of two that is not much larger than what there is."""
-    return min(largest, max(_SMALLEST_BLOCK, 1 << (size - 1).bit_length()))

@@ -52,7 +52,15 @@ def build_seed(task: Task, device: str, workloads: Sequence[str], progress: Prog
             progress(f"{task.name}: compiling workload {workload.name}")
             captured[workload.name] = _compile(workbench, workload, reference)
         plain = _write(captured, reference, backend, task)
-        ours = _write(captured, reference, backend, task, own=True) if plain.calls else plain
+        ours = plain
+        if plain.calls:
+            if device == "cuda" and any(one.attends for one in captured.values()):
+                progress(f"{task.name}: compiling with attention in one piece")
+                captured = {
+                    workload.name: _compile(workbench, workload, reference, whole_attention=True)
+                    for workload in chosen
+                }
+            ours = _write(captured, reference, backend, task, own=True)
         written = plain if plain.count and (task.library_calls or not plain.calls) else ours
         if not written.count:
             raise refused("the compiler leaves all of it to the library")
@@ -100,9 +108,13 @@ def _write(
     return _Written(source, count, calls)
 
 
-def _compile(workbench: Workbench, workload: Workload, reference: Reference) -> Captured:
+def _compile(
+    workbench: Workbench, workload: Workload, reference: Reference, *, whole_attention: bool = False
+) -> Captured:
     """Compile a workload; a second time if the device was full, when nothing of ours is there."""
-    step = functools.partial(capture, workbench, workload, reference)
+    step = functools.partial(
+        capture, workbench, workload, reference, whole_attention=whole_attention
+    )
     with explained_for(workbench.module, workload):
         return first_that_fits([step, step], workbench.clear)
 

@@ -22,6 +22,7 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from kernel_smith.proposers.seed.assemble import Input
+from kernel_smith.proposers.seed.inside.attention import attentions, keep_attention
 from kernel_smith.proposers.seed.inside.compiler import compile_graph
 from kernel_smith.proposers.seed.inside.outputs import write_outputs
 from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
@@ -50,6 +51,7 @@ class Captured:
     outputs: Callable[[list[str]], str]
     key: dict[str, str]
     spare_key: dict[str, str] = field(default_factory=dict)
+    attends: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class _Leaf:
     value: Any
 
 
-def capture(workbench: Workbench, workload: Workload, reference: Reference) -> Captured:
+def capture(
+    workbench: Workbench, workload: Workload, reference: Reference, *, whole_attention: bool = False
+) -> Captured:
     """Export and compile one workload; refuse what cannot become a candidate."""
     drawn = workbench.draw(workload)
     model, device, pretended = drawn.model, workbench.device, workbench.pretended
@@ -71,6 +75,9 @@ def capture(workbench: Workbench, workload: Workload, reference: Reference) -> C
     values = [value for _, value in bound]
     if pretended:
         values = move_to_cuda(program.graph_module, values)
+    attends = bool(attentions(program.graph_module))
+    if whole_attention:
+        keep_attention(program.graph_module)
     code, configs = compile_graph(program, values, device, pretended)
     specs = program.graph_signature.output_specs
     structure = program.call_spec.out_spec
@@ -82,6 +89,7 @@ def capture(workbench: Workbench, workload: Workload, reference: Reference) -> C
         outputs=functools.partial(write_outputs, specs, structure),
         key=_key(leaves),
         spare_key=_spare_key(model),
+        attends=attends,
     )
 
 

@@ -1,0 +1,138 @@
+"""Our Triton kernel for attention in a seed: what it computes, by the interpreter."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.proposers.seed import make_seed
+from kernel_smith.proposers.seed.attention_triton import choose_tiles
+from kernel_smith.proposers.seed.library_calls import Attention, Operand
+from kernel_smith.proposers.seed.own_triton import TritonKernels
+from kernel_smith.records import Precision
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+
+CALL = """
+assert_size_stride(q, (1, {heads}, {rows}, {width}), ({heads}, 1, 1, 1))
+assert_size_stride(k, (1, 2, {keys}, {width}), (2, 1, 1, 1))
+assert_size_stride(v, (1, 2, {keys}, {width}), (2, 1, 1, 1))
+y = torch.ops.kernel_smith.attend.default(q, k, v, None, {causal}, 0.125, False)
+"""
+
+
+def launches(precision: Precision = Precision.TF32, **sizes: int) -> tuple[TritonKernels, str]:
+    """What takes the place of attention over tensors of these sizes."""
+    numbers = {"heads": 2, "rows": 512, "keys": 512, "width": 64, "causal": False} | sizes
+    body = ast.parse(CALL.format(**numbers)).body
+    own = TritonKernels(body, {"q": "torch.float32"}, precision)
+    statements = own.replace(body[-1], lambda node: node)
+    assert statements is not None
+    return own, "\n".join(map(ast.unparse, statements))
+
+
+def test_few_rows_share_out_the_keys_and_many_do_not() -> None:
+    _, text = launches(rows=1, keys=5000)
+    assert "attend_join[2," in text and "SPLITS=1," not in text
+    _, text = launches(heads=512, rows=1, keys=5000)
+    assert "attend_join" not in text, "programs are many by themselves"
+    _, text = launches(rows=5000)
+    assert "attend_join" not in text
+
+
+def test_heads_that_share_keys_go_together_while_rows_are_few() -> None:
+    _, text = launches(heads=16, rows=1, keys=5000)
+    assert "SHARED_BY=8, STACKED=8" in text
+    _, text = launches(heads=16, rows=100)
+    assert "SHARED_BY=8, STACKED=1" in text
+
+
+@pytest.mark.parametrize(
+    ("precision", "said"), [(Precision.STRICT, "'ieee'"), (Precision.TF32, "'tf32'")]
+)
+def test_products_are_as_exact_as_the_task_wants_them(precision: Precision, said: str) -> None:
+    _, text = launches(precision)
+    assert f"PRECISION={said}" in text
+
+
+@pytest.mark.parametrize("dtype", ["torch.float32", "torch.float16", "torch.bfloat16"])
+@pytest.mark.parametrize("precision", ["ieee", "tf32"])
+@pytest.mark.parametrize("width", [8, 72, 128, 200, 1024])
+def test_blocks_fit_into_shared_memory(width: int, precision: str, dtype: str) -> None:
+    size = (4, 8, 1000, width)
+    whole = Operand(ast.Constant(None), size, (1, 1, 1, 1))
+    found = Attention(dtype, whole, whole, whole, whole, None, False, 1.0)
+    tiles = choose_tiles(found, 1000, precision)
+    element = 4 if dtype == "torch.float32" else 2
+    once = tiles.rows * tiles.width + tiles.stages * tiles.keys * (tiles.width + tiles.values)
+    assert once * element <= 227 << 10
+    assert tiles.width >= min(width, 32) and tiles.values >= min(width, 256)
+
+
+ATTENTION = """
+import torch
+
+TASK = {"workloads": {"default": {}}, "precision": "tf32"}
+attend = torch.nn.functional.scaled_dot_product_attention
+
+
+class Model(torch.nn.Module):
+    def forward(self, q, k, v, packed, mask, wide):
+        heads = packed.view(2, 40, 3, 4, 16).permute(2, 0, 3, 1, 4)
+        few = k[:1].repeat_interleave(2, dim=1)
+        return (
+            attend(q, k, v, attn_mask=mask, scale=0.5),
+            attend(*heads, is_causal=True).transpose(1, 2).reshape(2, 40, 64) * 2,
+            attend(q[:1, :, :1].repeat(1, 2, 1, 1), few, few),
+            attend(heads[0], heads[1, :, :2], heads[2, :, :2], enable_gqa=True, is_causal=True),
+            attend(q, k, v, attn_mask=mask > 0),
+            attend(wide[:, :, :20], wide, wide),
+        )
+
+
+def get_inputs():
+    mask = torch.randn(2, 1, 33, 301)
+    mask[:, :, :, 50:] = float("-inf")  # a row of a later block sees nothing new
+    mask[:, :, 3] = float("-inf")  # and one sees nothing at all
+    shapes = (2, 3, 33, 24), (2, 3, 301, 24), (2, 3, 301, 24), (2, 40, 192)
+    return [*(torch.randn(shape) for shape in shapes), mask, torch.randn(1, 1, 70, 530)]
+"""
+COMPARED = """
+import torch
+reference, candidate = {}, {}
+exec(open("task.py").read(), reference)
+exec(compile(open("candidate.py").read(), "candidate.py", "exec"), candidate)
+inputs = reference["get_inputs"]()
+with torch.no_grad():
+    pairs = list(zip(candidate["ModelNew"]()(*inputs), reference["Model"]()(*inputs), strict=True))
+for found, expected in pairs:
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+print(len(pairs), "agree")
+"""
+
+
+@pytest.mark.slow
+@needs_triton
+def test_attention_of_all_kinds_is_the_librarys(write_task, tmp_path: Path) -> None:
+    task = write_task(ATTENTION)
+    seed = make_seed(task, "cuda")
+    candidate = seed.authored_candidate
+    assert candidate is not None
+    assert candidate.source.count("attend[") == 6 and "attend_join[" in candidate.source
+    assert "bmm" not in candidate.source and "scaled_dot" not in candidate.source
+    (tmp_path / "task.py").write_text(task.source)
+    (tmp_path / "candidate.py").write_text(candidate.source)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPARED],
+        cwd=tmp_path,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["6", "agree"], done.stderr
