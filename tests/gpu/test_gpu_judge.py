@@ -178,6 +178,54 @@ def test_baselines_are_measured_once_and_then_known(engine: LocalEngine, tmp_pat
     ]
 
 
+LONG_TASK = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x @ x
+
+
+def get_inputs():
+    return [torch.randn(8192, 8192) / 64]
+"""
+LONG_PROGRAM = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x, y, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + places, tl.load(x + places))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        product = x @ x
+        y = torch.empty_like(product)
+        copy_kernel[(product.numel() // 1024,)](product, y, BLOCK=1024)
+        return y
+"""
+
+
+def test_a_reference_that_was_set_aside_is_captured_all_the_same(
+    engine: LocalEngine, tmp_path: Path
+) -> None:
+    """Its process is a new one then, in which the library has not been called yet."""
+    path = tmp_path / "long_product.py"
+    path.write_text(LONG_TASK)
+    task = read_task(path)
+    for turn in range(2):
+        source = f"{LONG_PROGRAM}\n# {turn}\n"
+        found = engine.evaluate(task, Candidate(backend="triton", source=source), OPTIONS)
+        assert found.timing is not None, f"{found.message} {found.log}"
+        assert found.timing.workloads[0].way == "replay", found.notes
+        assert judge(engine, tmp_path, f"{EXACT}\n# {turn}\n").stage is Stage.OK
+
+
 def test_what_cannot_be_captured_is_timed_plainly(engine: LocalEngine, tmp_path: Path) -> None:
     asking = EXACT.replace(
         "        y = torch", "        assert x[0, 0].item() < 1e30\n        y = torch"

@@ -100,7 +100,9 @@ def test_replays_are_reported_with_the_plain_calls_beside_them(small_task: Task)
         Distribution(p50=3e-5, p99=4e-5),
         plain=LogRatio(math.log(1.5), 0.001, 40),
     )
-    outcome = Outcome(measured(candidate=1e-5), "candidate", {"eager": against}, plain_p50=2e-5)
+    outcome = Outcome(
+        measured(candidate=1e-5), "candidate", {"eager": against}, plain_p50=2e-5, replayed=True
+    )
     timing, _ = summarise(small_task, {workload.name: outcome}, Options(), PLACE)
     (row,) = timing.workloads
     assert (row.way, row.plain_p50) == ("replay", 2e-5)

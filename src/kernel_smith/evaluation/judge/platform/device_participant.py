@@ -42,6 +42,7 @@ class DeviceParticipant(Participant):
         self._switching_seconds = 0.0
         self._looks: Looks | None = None  # at the results of the last batch
         self._asked = False
+        self._called: set[str] = set()  # workloads, by name
         self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
     def observe(self, cores: Collection[int]) -> None:
@@ -91,6 +92,8 @@ class DeviceParticipant(Participant):
         `first`: only so many of them, of which the process learns when it is over. `disarmed`:
         without the kernels that it launches from Triton.
         """
+        if self._key not in self._called:
+            self.run()  # a library makes itself ready in a first call, which no capture allows
         count = self._calls if first is None else first
         seconds = self.limits.call_seconds * count
         with self._stopping_after(count):
@@ -121,6 +124,10 @@ class DeviceParticipant(Participant):
         finally:
             self.child.provide = provide
 
+    @property
+    def _key(self) -> str:
+        return "" if self._workload is None else self._workload.name
+
     def device_seconds(self) -> float:
         """Seconds per call of the last batch that was not timed, by the process's own events."""
         gathered = self.child.ask("collect", self.limits.load_seconds, slots=[])
@@ -142,6 +149,7 @@ class DeviceParticipant(Participant):
         self, calls: int | None = None, watch: Watcher | None = None, *, thorough: bool = False
     ) -> Batch:
         batch = super().run(calls, watch, thorough=thorough)
+        self._called.add(self._key)
         windows = replace(batch.windows, switching_wall=self._switching_seconds)
         return replace(batch, windows=windows)
 

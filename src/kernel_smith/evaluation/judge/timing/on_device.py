@@ -177,7 +177,7 @@ class DeviceTiming:
                 known = ratio_to_eager(self._bench, workload, name, self._options.sampling)
                 against[name] = through_eager(direct, known)
         p50 = None if plain is None else statistics.median(plain.samples[CANDIDATE].seconds)
-        return Outcome(measurement, CANDIDATE, against, p50)
+        return Outcome(measurement, CANDIDATE, against, p50, replayed=timed.refusal is None)
 
     def _check_library(self, outcomes: Mapping[str, Outcome]) -> None:
         """For tasks that forbid it: is the device busy although the kernels do nothing?"""

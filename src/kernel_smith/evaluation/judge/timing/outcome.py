@@ -42,6 +42,8 @@ class Outcome:
     candidate: str
     against: Mapping[str, Against]
     plain_p50: float | None = None
+    """Of calls beside the replays, unless those are so long that launching costs nothing."""
+    replayed: bool = False
 
 
 def side_by_side(measurement: Measurement, candidate: str, baselines: Sequence[str]) -> Outcome:
@@ -96,7 +98,7 @@ def _timing(workload: Workload, outcome: Outcome, options: Options) -> WorkloadT
     return WorkloadTiming(
         workload=workload.name,
         weight=workload.weight,
-        way="plain" if outcome.plain_p50 is None else "replay",
+        way="replay" if outcome.replayed else "plain",
         plain_p50=outcome.plain_p50,
         candidate=distribution(mine.seconds),
         baselines=tuple(_baseline(name, outcome.against[name]) for name in options.baselines),
