@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from kernel_smith.evaluation.judge.inputs.lid import Lid
 from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
@@ -82,10 +83,11 @@ def _timed_call(reference: Reference, workload: Workload, inputs: InputSet) -> t
 def foresee(task: Task, workload: Workload, least: int = 0) -> Footprint | None:
     """What a call takes at least, learnt from tensors without memory.
 
-    None where that fails, and where its inputs take fewer bytes than `least`: to compute without
-    memory PyTorch imports half a compiler.
+    None where that fails, and where its inputs are seen to take fewer bytes than `least`.
     """
     try:
+        if _draws_less(task, workload, least):
+            return None
         reference = Reference(task, "meta")
         inputs = reference.draw(workload, secret_seed())
         if sum(tensor.nbytes for tensor in inputs.tensors) < least:
@@ -93,3 +95,16 @@ def foresee(task: Task, workload: Workload, least: int = 0) -> Footprint | None:
         return measure(reference, workload, inputs)[0]
     except Exception:  # the task's code looks at values
         return None
+
+
+def _draws_less(task: Task, workload: Workload, least: int) -> bool:
+    """Tell, by drawing them, whether inputs take fewer bytes than `least`. To compute without
+    memory, PyTorch imports half a compiler, which takes seconds."""
+    lid = Lid(least)
+    try:
+        with lid:
+            Reference(task).draw(workload, secret_seed())
+    except Exception:
+        if not lid.exceeded:
+            raise
+    return not lid.exceeded

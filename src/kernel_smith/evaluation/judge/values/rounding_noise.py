@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
+
+from kernel_smith.evaluation.judge.operations import OperationMode
 
 _UNITS = 2.0
 
 
-class RoundingNoise(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class RoundingNoise(OperationMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self,
         func: Any,
