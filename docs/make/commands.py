@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,7 +48,8 @@ def _section(words: str, command: Any) -> list[str]:
     context = command.context_class(command, info_name=words)
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     shown = [parameter.get_help_record(context) for parameter in command.params]
-    rows = [(code(left), right) for left, right in filter(None, shown)]
+    # The framework names Python's types of lists beside what the argument is called.
+    rows = [(code(re.sub(r" <list.*>", "", left)), right) for left, right in filter(None, shown)]
     # A level per word: groups stand above what is in them.
     level = "#" * len(words.split())
     return [
