@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: env demo test test-untimed check test-quick lint lock clean
+.PHONY: env demo test test-untimed check test-quick lint docs lock clean
 
 env: $(READY)
 
@@ -59,6 +59,12 @@ lint: env
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m kernel_smith.records.schema_files --check
+	$(BIN)/python docs/make --check
+
+# The documentation as a site, which needs no network: build/site/index.html. A broken link is an error.
+docs: env
+	$(BIN)/python docs/make
+	$(BIN)/python -m sphinx -q -W --keep-going -n -c docs/make . build/site
 
 # Write down the versions of a working environment. torch comes without its local version label.
 lock: env

@@ -71,6 +71,7 @@ def optimize(
     task = with_precision(_task(target, example_inputs), precision)
     chosen = backend or _backend_for(target)
     find_backend(chosen)
+    _check_kinds(budget, lanes, starts=starts, proposers=proposers)
     if budget is not None and (minutes is not None or evaluations is not None):
         raise BadInput("budget beside minutes or evaluations", hint="say all of it in the budget")
     limits = {
@@ -213,6 +214,20 @@ def _positive(name: str, value: float) -> float:
     if not isinstance(value, int | float) or not value > 0:
         raise BadInput(f"{name} is {value!r}, expected a positive number", hint=f"{name}=10")
     return value
+
+
+def _check_kinds(budget: object, lanes: object, **lists: object) -> None:
+    """Raise `BadInput` for what would fail later, and without a word about the argument."""
+    if not isinstance(budget, Budget | None):
+        raise BadInput(
+            f"budget is {budget!r}, expected a Budget",
+            hint="evaluations=20, or budget=kernel_smith.records.Budget(evaluations=20)",
+        )
+    if not isinstance(lanes, int) or lanes < 1:
+        raise BadInput(f"lanes is {lanes!r}, expected a positive integer", hint="lanes=1")
+    for name, value in lists.items():
+        if isinstance(value, str):
+            raise BadInput(f"{name} is a text, expected a list of texts", hint=f"{name}=[...]")
 
 
 def _model_settings(models: str | Path | Sequence[str] | None) -> dict[str, Any] | None:

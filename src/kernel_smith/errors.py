@@ -4,7 +4,7 @@ Three kinds of trouble exist, and each has one home:
 
 * **A bad candidate** is data. It becomes an `Evaluation` with a stage and a named reason, and
   never an exception that leaves the evaluator.
-* **Bad input or a missing prerequisite** is the user's to mend. It raises `UserError`, which
+* **Bad input or a missing prerequisite** is the user's to fix. It raises `UserError`, which
   carries what was wrong, and a hint with the exact remedy. The command line prints both and exits
   with `exit_code`; no traceback is shown.
 * **A defect of ours** is any other exception. The command line reports it as internal (exit
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """Something the user can mend: `error: what` and `hint: remedy`."""
+    """Something the user can fix: `error: what` and `hint: remedy`."""
 
     exit_code = 2
 

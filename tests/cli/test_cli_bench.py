@@ -120,6 +120,17 @@ def test_models_are_compared_on_the_cpu_suite_at_the_same_budget(
 # ---------------------------------------------------------------- made-up evaluations
 
 
+def test_models_that_gave_nothing_are_an_error_in_the_end(cli: Cli, tmp_path: Path) -> None:
+    words = ("--method", "best-of-n", "--method", "greedy", "--evaluations", 3, "--rounds", 3)
+    with OpenAIServer([Reply("I would rather not.")]) as server:
+        model = ("--model", f"m@{server.base_url},retries=0", "--engine", "simulated:2:0.01")
+        done = cli("bench", "cpu", "--problem", "row_max_index", *words, *model, "-o", "out")
+    done.complains(3, "no model gave a new program in this benchmark (", "gave no usable program")
+    assert f"{model[1]} --engine simulated:2:0.01 -o out --output OTHER)" in done.err
+    assert (tmp_path / "out" / "result.json").exists(), "what others found is there"
+    assert "greedy (strict): 1 of 1 problems solved" in done.out
+
+
 def test_a_result_is_made_shown_reported_and_compared(cli: Cli, tmp_path: Path) -> None:
     done = cli("bench", *SOME, *SEARCHED, "-o", "out")
     assert done.code == 0, done.err

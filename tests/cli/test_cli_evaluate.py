@@ -47,7 +47,7 @@ from kernel_smith.records.schema_files import schema_texts
 Cli = Callable[..., Any]
 Start = Callable[..., "subprocess.Popen[str]"]
 
-QUICK = ("--seeds", "1", "--target", "10", "--max-seconds", "0.2")
+QUICK = ("--seeds", "1", "--half-width", "10", "--max-seconds", "0.2")
 
 
 @pytest.fixture
@@ -91,7 +91,8 @@ def test_a_right_candidate_ends_with_zero_and_is_remembered(
 def test_a_right_candidate_as_a_user_runs_it(run_program: Cli, files: Path) -> None:
     """A program with a judge of its own. A busy machine says that it is, and does not guess."""
     done = run_program(
-        *("evaluate", "relu.py", "right.py", "--target", "0.04", "--max-seconds", "2", "--json"),
+        *("evaluate", "relu.py", "right.py", "--half-width", "0.04"),
+        *("--max-seconds", "2", "--json"),
         KERNEL_SMITH_CACHE=files / "own-cache",
     )
     found = record(done)
@@ -523,7 +524,7 @@ def test_control_c_leaves_nothing_behind(start_program: Start, files: Path) -> N
     temp = files / "temp"
     temp.mkdir()
     process = start_program(
-        *("evaluate", "relu.py", "right.py", "--target", "1e-4", "--max-seconds", "60"),
+        *("evaluate", "relu.py", "right.py", "--half-width", "1e-4", "--max-seconds", "60"),
         TMPDIR=temp,
         KERNEL_SMITH_CACHE=files / "own-cache",
     )

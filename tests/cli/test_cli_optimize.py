@@ -219,6 +219,18 @@ def test_with_first_programs_alone_the_run_ends_after_them(
     assert "dropped" not in again.err, "what was refused once is not asked for again"
 
 
+def test_a_run_that_has_nothing_left_to_try_is_not_to_be_resumed(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These kernels hold no numbers, so the tuner alone finds nothing to change."""
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
+    run = ("optimize", "slow", "--proposer", "tuner", "--store", "r.sqlite")
+    done = cli(*run, "--evaluations", 5)
+    assert stored().ended == "no proposer has anything new to try"
+    assert "kernel-smith resume" not in done.out
+    assert f"next: kernel-smith ask {stored().run} --store r.sqlite  # resuming would" in done.out
+
+
 def test_a_run_keeps_its_own_copy_of_the_task(cli: Cli, quick_runs: None, slow: Path) -> None:
     assert cli(*RUN, "--evaluations", 1).code == 0
     (slow / "slow" / "task.py").write_text("nothing of use")

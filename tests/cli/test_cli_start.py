@@ -65,7 +65,7 @@ def test_the_version_is_the_packages(cli: Cli) -> None:
     [
         (["optimise"], "No such command 'optimise'", "kernel-smith --help"),
         (["evaluate"], "Missing argument 'task'", "kernel-smith evaluate --help"),
-        (["evaluate", "a", "--target"], "--target", "kernel-smith --help"),
+        (["evaluate", "a", "--half-width"], "--half-width", "kernel-smith --help"),
         (
             ["optimize", "a", "--evaluations", "0"],
             "'--evaluations'",

@@ -156,10 +156,15 @@ def get_inputs():
 """
 
 
-def test_checking_a_reference_that_never_returns_ends(cli: Cli, tmp_path: Path) -> None:
+def test_a_reference_that_never_returns_comes_to_an_end(
+    cli: Cli, tmp_path: Path, honest_source: str
+) -> None:
     (tmp_path / "endless.py").write_text(ENDLESS)
     done = cli("tasks", "check", "endless.py", "--patience", 4)
     done.complains(2, "endless.py: examining the reference did not end within 4 s", "--patience 40")
+    (tmp_path / "any.py").write_text(honest_source)
+    done = cli("evaluate", "endless.py", "any.py", "--patience", 4)
+    done.complains(2, "endless.py: the evaluation did not end within 4 s", "--patience 40")
 
 
 def test_check_respects_what_the_task_admits(cli: Cli, shared_judge: None, tmp_path: Path) -> None:

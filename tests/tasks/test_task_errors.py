@@ -1,6 +1,7 @@
 """Every refusal of a task file: the place, what was wrong, and the remedy."""
 
 import re
+import sys
 
 import pytest
 
@@ -57,6 +58,14 @@ def test_other_encodings_are_refused_at_their_line(tmp_path):
 )
 def test_syntax_errors_have_their_line(tmp_path, text, line):
     assert refusal(tmp_path, text)[0] == line
+
+
+def test_a_syntax_error_names_the_version_that_reads_the_file(tmp_path):
+    """Files for newer versions are common, and nothing in them is wrong."""
+    _, what, hint = refusal(tmp_path, "class Box[T = int]: ...\n")
+    version = ".".join(map(str, sys.version_info[:2]))
+    assert what.endswith(f"expected Python {version}")
+    assert f"newer than {version}" in hint
 
 
 @pytest.mark.parametrize(

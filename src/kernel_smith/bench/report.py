@@ -127,7 +127,7 @@ def _against(board: Board) -> str:
         [name, shown(against.faster), shown(against.geometric_mean)]
         for name, against in scores.against.items()
     ]
-    parts.append(table(["baseline", "faster beyond doubt", "geometric mean"], lines))
+    parts.append(table(["baseline", "significantly faster", "geometric mean"], lines))
     if scores.limit_share is not None:
         parts.append(f"Median share of the device's limit: {scores.limit_share:.0%}.")
     return "\n\n".join(parts)

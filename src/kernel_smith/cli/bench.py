@@ -21,7 +21,7 @@ from kernel_smith.cli.bench_list import list_problems
 from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample, SampleSeed, Suites
 from kernel_smith.cli.bench_results import compare, report, verify
 from kernel_smith.cli.exit_codes import NEGATIVE
-from kernel_smith.cli.model_options import check_models, model_settings
+from kernel_smith.cli.model_options import ModelTally, check_models, model_settings
 from kernel_smith.cli.options import EngineAddress, ModelNames, ModelsFile, ProposerNames
 from kernel_smith.cli.output import console, errors, print_json, print_next
 from kernel_smith.errors import BadInput, Interrupted
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kernel_smith.bench.folder import Winners
     from kernel_smith.bench.runner import Job
     from kernel_smith.records.bench import BenchResult, BenchRow
+    from kernel_smith.runs.state import RunState
 
 _RUN = "run"
 _BASELINES = {"cpp": ("eager", "compile")}
@@ -157,7 +158,8 @@ def run(
     A suite is `cpu`, `gpu`, `maca`, a KernelBench checkout, a flashinfer-bench data set, a folder
     of problem files, a file, or a glob. Run the same command again to go on where it stopped.
 
-    Exits with 0 if every problem that can be judged was solved, and 1 if not.
+    Exits with 0 if every problem that can be judged was solved, 1 if not, and 3 if models were
+    asked and gave nothing in all of it.
     """
     from kernel_smith.bench.arms import Protocol, make_plans
     from kernel_smith.bench.runner import Job
@@ -210,8 +212,8 @@ def run(
     result = _result(rows, plans, session.winners, stamp)
     _show(result, output, as_json=json)
     if session.interrupted:
-        again_hint = shlex.join(["kernel-smith", *sys.argv[1:]])
-        raise Interrupted("interrupted; every step is kept", hint=f"go on: {again_hint}")
+        raise Interrupted("interrupted; every step is kept", hint=f"go on: {_same_command()}")
+    session.models.check("benchmark", f"begin anew ({_same_command()} --output OTHER)")
     raise typer.Exit(0 if _is_complete(result) else NEGATIVE)
 
 
@@ -232,6 +234,7 @@ class _Session:
         self._engine = engine
         self._patience = patience
         self.winners: Winners = Winners(output)
+        self.models = ModelTally()
         self.interrupted = False
 
     def run(
@@ -260,7 +263,7 @@ class _Session:
             open_engine(self._engine, lanes, self._patience) as engine,
         ):
             campaign = Campaign(book, deadline)
-            runner = Runner(campaign, engine, self._jobs, in_all, view, self.winners.keep)
+            runner = Runner(campaign, engine, self._jobs, in_all, view, self._keep)
 
             def stop(*_: object) -> None:
                 if self.interrupted:
@@ -276,6 +279,14 @@ class _Session:
             if any(row.status == "unfinished" for row in rows):
                 raise _InAHurry
         return rows
+
+    def _keep(self, row: BenchRow, state: RunState) -> None:
+        self.winners.keep(row, state)
+        self.models.note(state)
+
+
+def _same_command() -> str:
+    return shlex.join(["kernel-smith", *sys.argv[1:]])
 
 
 def _result(
@@ -311,7 +322,7 @@ def _show(result: BenchResult, output: Path, *, as_json: bool) -> None:
     console.print(f"The result is in {output}: report.md, scores.csv, result.json.", markup=False)
     folder = shlex.quote(str(output))
     if any(row.status == "unfinished" for row in result.rows):
-        print_next(shlex.join(["kernel-smith", *sys.argv[1:]]), "go on")
+        print_next(_same_command(), "go on")
     print_next(f"kernel-smith bench verify {folder}", "judge the winners again")
 
 

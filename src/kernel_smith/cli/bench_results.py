@@ -144,7 +144,7 @@ def verify(
 ) -> None:
     """Judge the winners of a result again, at full length.
 
-    Exits with 0 if all of them stand: right, and not beyond doubt slower than the result says.
+    Exits with 0 if all of them stand: right, and not significantly slower than the result says.
     Exits with 1 if one does not, and 5 if the machine was too noisy to say.
     """
     from kernel_smith.bench.folder import read_result, result_folder

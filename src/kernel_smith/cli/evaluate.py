@@ -51,12 +51,15 @@ def evaluate(
     ] = None,
     precision: PrecisionName = None,
     seeds: Annotated[int, typer.Option(min=1, help="Secret seeds per workload.")] = 3,
-    target: Annotated[
-        float, typer.Option(min=1e-4, help="Stop when the interval is this tight.")
+    half_width: Annotated[
+        float, typer.Option(min=1e-4, help="Stop when half of the interval is as small as this.")
     ] = 0.01,
     max_seconds: Annotated[
         float, typer.Option(min=0.1, help="Longest measurement per workload.")
     ] = 4.0,
+    patience: Annotated[
+        float, typer.Option(min=1, help="Seconds that the evaluation may take on this machine.")
+    ] = 1200.0,
     cores: Annotated[
         str | None, typer.Option(help="Cores for timed work, e.g. 1,2; default: all but one.")
     ] = None,
@@ -135,7 +138,7 @@ def evaluate(
         baselines=baselines_of(baseline),
         admit=tuple(admit or ()),
         interpret=interpret,
-        sampling=Sampling(target=target, max_seconds=max_seconds),
+        sampling=Sampling(target=half_width, max_seconds=max_seconds),
         cores=_cores(cores),
     )
     cache = EvaluationCache()
@@ -148,7 +151,13 @@ def evaluate(
     elif cached is None:
         with progress(quiet) as report, LocalEngine(cache) as here:
             evaluation = here.evaluate(
-                found, program, options, beside=other, fresh=True, progress=report
+                found,
+                program,
+                options,
+                beside=other,
+                fresh=True,
+                progress=report,
+                patience=patience,
             )
     else:
         evaluation = cached

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_smith.cli.output import progress
 from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.records import Usage
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
@@ -41,13 +42,35 @@ def check_models(settings: dict[str, Any] | None, *, capped: bool = False, quiet
         check_models(made)
 
 
+class ModelTally:
+    """Counts, over one run or many, whether models gave anything that was asked of them."""
+
+    def __init__(self) -> None:
+        self._gave_something = False
+        self._in_vain = Usage()
+        self._last_failure: str | None = None
+
+    def note(self, state: RunState) -> None:
+        """Take in what models gave in a run, as far as it has come."""
+        self._gave_something |= state.by_proposer["model"] > 0
+        if state.gave_nothing("model"):
+            self._in_vain += state.usage
+            self._last_failure = state.last_drop["model"]
+
+    def check(self, where: str, remedy: str) -> None:
+        """Raise `MissingPrerequisite` if models were asked and none gave a program anywhere."""
+        from kernel_smith.proposers.model.patience import in_words
+
+        if self._last_failure is not None and not self._gave_something:
+            raise MissingPrerequisite(
+                f"no model gave a new program in this {where} ({in_words(self._in_vain)}); "
+                f"at last: {self._last_failure}",
+                hint=f"fix that and {remedy}, or start a {where} with another model",
+            )
+
+
 def models_that_failed(state: RunState, again: str) -> None:
     """Raise `MissingPrerequisite` if models were asked and none gave a program in all of a run."""
-    from kernel_smith.proposers.model.patience import in_words
-
-    if state.gave_nothing("model"):
-        raise MissingPrerequisite(
-            f"no model gave a new program in this run ({in_words(state.usage)}); "
-            f"at last: {state.last_drop['model']}",
-            hint=f"mend that and go on ({again}), or start a run with another model",
-        )
+    tally = ModelTally()
+    tally.note(state)
+    tally.check("run", f"go on ({again})")

@@ -98,7 +98,7 @@ def optimize(
     """Evolve a faster kernel for a task, and keep every step.
 
     In the end the best kernel is measured at full length, against eager PyTorch and torch.compile.
-    Exits with 0 if that shows that it is faster than both beyond doubt, 1 if not, and 5 if the
+    Exits with 0 if that shows that it is significantly faster than both, 1 if not, and 5 if the
     machine was too noisy to say; where nothing can be timed (--untimed), with 0 if a change of the
     first program is correct.
     """
@@ -189,6 +189,8 @@ def _evolve(
     as_json: bool,
     quiet: bool,
 ) -> None:
+    from kernel_smith.runs.loop import EXHAUSTED
+
     again = command_of("resume", run.state.run, store=store)
     try:
         _run_loop(run, engine, as_json=as_json, quiet=quiet)
@@ -207,6 +209,9 @@ def _evolve(
         if not as_json:
             _explain_nothing(run)
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
+    elif not as_json and run.state.ended == EXHAUSTED:
+        ask = command_of("ask", run.state.run, store=store)
+        print_next(ask, "resuming would try nothing new: change it yourself, or name a --model")
     elif not as_json:
         print_next(f"{again} --evaluations {_more(run)}", "go on")
     models_that_failed(run.state, f"{again} --evaluations {_more(run)}")

@@ -28,7 +28,7 @@ def describe(history: History) -> list[str]:
     lines += [f"confirmed  {line}" for line in _confirmed(history)]
     curve = curve_by_evaluation(history)
     if any(curve):
-        lines.append(f"curve      {sparkline(curve)}  up to {max(curve):.2f}x beyond doubt")
+        lines.append(f"curve      {sparkline(curve)}  up to {max(curve):.2f}x (95% lower bound)")
     lines += [f"proposer   {line}" for line in _proposers(history)]
     lines.append(f"model      {_usage(history)}")
     return lines

@@ -111,12 +111,12 @@ def check(
         verdict = f"{'refused' if refused else 'admitted'} (precision {found.precision})"
         console.print(f"{found.name}: {verdict}", style="bold", markup=False)
         if refused:
-            console.print(f"Mend it: {remedy_for({f for _, f in refused})}.", markup=False)
+            console.print(f"Fix it: {remedy_for({f for _, f in refused})}.", markup=False)
             flags = [f"--admit {name}" for name in sorted({f.value for _, f in refused})]
             options = " ".join([*flags, *precision_words(found)])
             command = f"kernel-smith evaluate {shlex.quote(task)} CANDIDATE {options}"
             again = ["kernel-smith", "tasks", "check", task, *precision_words(found)]
-            print_next(shlex.join(again), "when it is mended")
+            print_next(shlex.join(again), "when it is fixed")
             print_next(command, "to use it all the same")
         else:
             _print_evaluate(task, found)

@@ -19,8 +19,8 @@ class Move(Record):
 
     name: str
     tried: int
-    faster: int = Field(description="of them, those that were faster than the parent beyond doubt")
-    slower: int = Field(description="and those that were slower beyond doubt")
+    faster: int = Field(description="of them, those that were significantly faster than the parent")
+    slower: int = Field(description="and those that were significantly slower")
     gain: float | None = Field(
         description="the geometric mean of the faster ones' lower ends; null: there are none"
     )
@@ -94,7 +94,7 @@ def _moves(moves: tuple[Move, ...]) -> str:
     """The likeliest to pay first."""
     best = sorted(moves, key=lambda move: move.faster / move.tried, reverse=True)[:_MOVES_SHOWN]
     return "\n".join(
-        f"- {move.name}: {move.faster} of {move.tried} tries were faster beyond doubt"
+        f"- {move.name}: {move.faster} of {move.tried} tries were significantly faster"
         + (f", by {move.gain:.2f} times or more on average" if move.gain else "")
         + f"; slower: {move.slower}"
         for move in best

@@ -139,7 +139,7 @@ class BenchResult(VersionedRecord):
 class Against(Record):
     """How the winners compare with one baseline."""
 
-    faster: Interval = Field(description="share of all problems: beyond doubt faster")
+    faster: Interval = Field(description="share of all problems: significantly faster")
     geometric_mean: Interval | None = Field(description="of the correct ones that were timed")
 
 

@@ -293,14 +293,14 @@ def score(evaluation: Evaluation) -> float:
 
 
 def faster_than(evaluation: Evaluation) -> tuple[str, ...]:
-    """The baselines that it is faster than beyond doubt."""
+    """The baselines that it is significantly faster than."""
     if evaluation.timing is None:
         return ()
     return tuple(each.baseline for each in evaluation.timing.speedups if each.speedup.low > 1)
 
 
 def shown_faster(evaluation: Evaluation) -> bool:
-    """Is it faster beyond doubt than every baseline that it was measured against?"""
+    """Is it significantly faster than every baseline that it was measured against?"""
     return evaluation.timing is not None and len(faster_than(evaluation)) == len(
         evaluation.timing.speedups
     )

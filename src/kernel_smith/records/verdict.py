@@ -131,7 +131,7 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.COMPILER_REJECTED: Meaning(
         Stage.COMPILE_ERROR,
         "the compiler rejected a kernel",
-        "Mend the first error; lines refer to the candidate file.",
+        "Fix the first error; lines refer to the candidate file.",
     ),
     Reason.COMPILER_TIMEOUT: Meaning(
         Stage.COMPILE_ERROR,

@@ -52,6 +52,9 @@ from kernel_smith.search.base import Exhausted, Strategy
 
 _WAIT_SECONDS = 0.2
 _KNOWN = "the program is known"
+EXHAUSTED = "no proposer has anything new to try"
+"""How a run ends that more evaluations would not take further."""
+
 _FRUITLESS = 50  # attempts in a row without a proposal: everyone has run out of ideas
 
 
@@ -198,7 +201,7 @@ class Loop:
         if self._exhausted is not None and not self._busy:
             return self._exhausted
         if self._fruitless >= _FRUITLESS and not self._busy:
-            return "no proposer has anything new to try"
+            return EXHAUSTED
         return reason_to_stop(self.state, seconds, more_first=self._first_under_way())
 
     def _first_under_way(self) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import difflib
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_smith.errors import BadInput
+
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ def load(path: Path) -> TaskFile:
             tree = ast.parse(source)
     except SyntaxError as error:
         raise BadInput(
-            f"{path}:{error.lineno or 1}: {error.msg}, expected valid Python",
-            hint="correct the syntax there",
+            f"{path}:{error.lineno or 1}: {error.msg}, expected Python {_VERSION}",
+            hint=f"correct the syntax there; what is newer than {_VERSION} cannot be read",
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BadInput(
-            f"{path}:1: {error or 'nested too deeply'}, expected valid Python",
+            f"{path}:1: {error or 'nested too deeply'}, expected Python {_VERSION}",
             hint="remove null bytes and very deep nesting from the file",
         ) from None
     return TaskFile(path=path, source=source, tree=tree)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -61,23 +61,26 @@ class LocalEngine:
         beside: Candidate | None = None,
         fresh: bool = False,
         progress: Progress = _silent,
+        patience: float | None = None,
     ) -> Evaluation:
-        """Evaluate one candidate; an earlier answer is returned unless `fresh`."""
+        """Evaluate one candidate; an earlier answer is returned unless `fresh`.
+
+        After `patience` seconds the engine is given up, with `TookTooLong`.
+        """
         options = options or Options()
         if self._cache is not None and not fresh:
             known = self._cache.get(task, candidate, options, beside)
             if known is not None:
                 return known
-        answer = self._ask(
-            {
-                "op": "evaluate",
-                "task": task.model_dump(mode="json"),
-                "candidate": candidate.model_dump(mode="json"),
-                "options": options.model_dump(mode="json"),
-                "beside": beside.model_dump(mode="json") if beside is not None else None,
-            },
-            progress,
-        )
+        request = {
+            "op": "evaluate",
+            "task": task.model_dump(mode="json"),
+            "candidate": candidate.model_dump(mode="json"),
+            "options": options.model_dump(mode="json"),
+            "beside": beside.model_dump(mode="json") if beside is not None else None,
+        }
+        with self._within(patience, task, "the evaluation"):
+            answer = self._ask(request, progress)
         evaluation = Evaluation.model_validate(answer["evaluation"])
         if self._cache is not None:
             self._cache.put(task, candidate, options, evaluation, beside)
@@ -90,23 +93,28 @@ class LocalEngine:
 
         After `patience` seconds the engine is given up, with `TookTooLong`.
         """
+        with self._within(patience, task, "examining the reference"):
+            answer = self._ask({"op": "examine", "task": task.model_dump(mode="json")}, progress)
+        return [(f["workload"], Admission(f["finding"])) for f in answer["found"]]
+
+    @contextlib.contextmanager
+    def _within(self, patience: float | None, task: Task, what: str) -> Iterator[None]:
+        """Give the engine up, with `TookTooLong`, if something is not done after `patience`."""
         timer = threading.Timer(patience or 0.0, self.abandon)
         if patience is not None:
             timer.start()
         try:
-            answer = self._ask({"op": "examine", "task": task.model_dump(mode="json")}, progress)
+            yield
         except InternalError:
             if patience is None or not self._abandoned:
                 raise
             raise TookTooLong(
-                f"{task.path or task.name}: examining the reference did not end within "
-                f"{patience:g} s",
+                f"{task.path or task.name}: {what} did not end within {patience:g} s",
                 hint="see whether Model.forward and get_inputs return, or allow more time: "
                 f"--patience {10 * patience:g}",
             ) from None
         finally:
             timer.cancel()
-        return [(f["workload"], Admission(f["finding"])) for f in answer["found"]]
 
     def process_ids(self) -> dict[str, int]:
         """The trusted processes behind this engine, by role."""
