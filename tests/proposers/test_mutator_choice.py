@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from kernel_smith.knowledge.measured import Move
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator import EDITS, Edit, Mutator, Site
 from kernel_smith.proposers.mutator.cpp.text import cpp_texts
 from kernel_smith.proposers.mutator.edit import Machine, Splice, splice
-from kernel_smith.proposers.mutator.registry import PROMISES
+from kernel_smith.proposers.mutator.priors import PROMISES, Expected, expected_of, learnt_from
 from kernel_smith.records import Candidate, Evaluation, Proposal, Request, Stage, Task
 from kernel_smith.records.evaluation import (
     Accuracy,
@@ -222,6 +223,28 @@ def test_the_parents_doubt_counts_as_well() -> None:
 
 def test_every_promise_is_about_an_edit_that_there_is() -> None:
     assert PROMISES.keys() <= {edit.name for edit in EDITS}
+
+
+def test_what_recorded_runs_show_is_expected_of_an_edit() -> None:
+    def move(name: str, tried: int, faster: int, gain: float | None) -> Move:
+        return Move(name=name, tried=tried, faster=faster, slower=0, gain=gain)
+
+    moves = [
+        move("never", 200, 0, None),
+        move("little", 200, 100, 1.01),
+        move("often", 200, 100, 1.5),
+        move("hardly tried", 10, 5, 1.5),
+    ]
+    found = learnt_from(moves)
+    rates = {name: paid / (paid + failed) for name, (paid, failed) in found.items()}
+    assert rates["never"] < rates["little"] < rates["hardly tried"] < rates["often"] < 0.5
+    assert min(min(each) for each in found.values()) > 0, "no distribution without both"
+
+
+def test_a_promise_comes_before_a_record_and_some_trust_before_nothing() -> None:
+    assert expected_of("parallelise-loop") == Expected(paid=4.0), "recorded on a single core"
+    assert expected_of("vector-exponential").failed != Expected().failed, "recorded"
+    assert expected_of("never heard of") == Expected()
 
 
 def test_nothing_is_proposed_once_everything_was_tried() -> None:

@@ -7,7 +7,6 @@ Some proposals chain two edits, since one may make room for the other.
 
 from __future__ import annotations
 
-import math
 import random
 import threading
 from collections import defaultdict
@@ -17,7 +16,8 @@ from functools import lru_cache
 
 from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
-from kernel_smith.proposers.mutator.registry import EDITS, PROMISES
+from kernel_smith.proposers.mutator.priors import expected_of, success
+from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Plan, Proposal, Request
 from kernel_smith.records.gains import timed_beside
 
@@ -25,7 +25,6 @@ Sites = dict[str, list[Site]]
 """Sites by the name of their edit."""
 
 _CHAIN_SHARE = 0.3
-_GREAT = 1.3  # a gain that one would hope for
 _ATTEMPTS = 20
 # Edits that split loops make a text longer, and more of the same does not make it faster.
 _MOST_CHARACTERS = 24_000
@@ -33,10 +32,10 @@ _MOST_CHARACTERS = 24_000
 
 @dataclass
 class _Record:
-    """How an edit did so far. Some successes and two failures are taken on trust."""
+    """How an edit did so far, beside what was expected of it."""
 
-    paid: float = 1.0
-    failed: float = 2.0
+    paid: float
+    failed: float
 
     def note(self, success: float, weight: float) -> None:
         self.paid += weight * success
@@ -53,9 +52,7 @@ class Mutator:
         self._seed = seed
         self._lock = threading.Lock()
         self._tried: dict[str, set[str]] = defaultdict(set)
-        self._records = {
-            edit.name: _Record(paid=PROMISES.get(edit.name, 1.0)) for edit in self._edits
-        }
+        self._records = {edit.name: _Record(*expected_of(edit.name)) for edit in self._edits}
 
     def propose(self, request: Request) -> Proposal:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
@@ -90,12 +87,13 @@ class Mutator:
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Credit the edits of a proposal with its success, or charge them."""
         edits = proposal.details["edits"]
-        success = _success(_gain(proposal, evaluation))
+        gain = _gain(proposal, evaluation)
+        paid = success(gain.certain) if gain is not None else 0.0  # nothing for what may be noise
         with self._lock:
             self._tried[proposal.parents[0]].add(_key(proposal))
             for name in edits:
                 if name in self._records:  # an older version may have known others
-                    self._records[name].note(success, 1 / len(edits))
+                    self._records[name].note(paid, 1 / len(edits))
 
     def _choose(
         self, parent: Candidate, machine: Machine, tried: set[str], rng: random.Random
@@ -159,12 +157,6 @@ def _gain(proposal: Proposal, evaluation: Evaluation) -> Interval | None:
 
 def _speedup(evaluation: Evaluation) -> Interval | None:
     return evaluation.timing.speedup if evaluation.ok and evaluation.timing else None
-
-
-def _success(gain: Interval | None) -> float:
-    """From 0 for what may be noise to 1 for a gain that one would hope for."""
-    certain = gain.certain if gain is not None else 1.0
-    return min(max(math.log(certain) / math.log(_GREAT), 0.0), 1.0)
 
 
 def _machine_of(evaluation: Evaluation) -> Machine:
