@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: env demo test test-untimed check test-quick lint docs lock clean
+.PHONY: env demo test test-untimed test-all check test-quick lint docs lock clean
 
 env: $(READY)
 
@@ -44,14 +44,18 @@ test: env
 	$(BIN)/python -m pytest $(SAME_EXAMPLES) -m timing $$(grep -rl --include='test_*.py' mark.timing tests)
 
 test-untimed: env
-	$(BIN)/python -m pytest $(SAME_EXAMPLES) $(SIDE_BY_SIDE) -m "not timing"
+	$(BIN)/python -m pytest $(SAME_EXAMPLES) $(SIDE_BY_SIDE) -m "not timing and not sweep"
+
+# With all of what `make test` takes one of each kind of.
+test-all: test
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "sweep and not timing"
 
 # For the inner loop: all but what takes more than about two seconds.
 check: env
 	$(MAKE) --jobs=2 lint test-quick
 
 test-quick: env
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not timing and not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not timing and not slow and not sweep"
 
 lint: env
 	$(BIN)/ruff check .

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from warm_seeds import Seeds
 
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
+from kernel_smith.proposers.seed import make
 from kernel_smith.records import Options, Sampling, Task
 from kernel_smith.runs import presets
 from kernel_smith.tasks import read_task
@@ -154,6 +156,26 @@ def engine(object_cache: Path) -> Iterator[LocalEngine]:
         with LocalEngine() as engine:
             engine.process_ids()
             yield engine
+
+
+@pytest.fixture(autouse=True, scope="session")
+def warm_seeds() -> Iterator[None]:
+    """Seeds are made in processes that have the compiler imported, save where a test wants its
+    own (`cold_seeds`)."""
+    seeds = Seeds()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(make, "_start", seeds.start)
+        yield
+    seeds.close()
+
+
+_start_cold = make._start
+
+
+@pytest.fixture
+def cold_seeds(warm_seeds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds are made in new processes, as users have it."""
+    monkeypatch.setattr(make, "_start", _start_cold)
 
 
 @pytest.fixture(scope="session")

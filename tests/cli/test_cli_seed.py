@@ -11,10 +11,12 @@ import pytest
 from kernel_smith.cli import seed as command
 from kernel_smith.proposers.seed import Seed
 from kernel_smith.records import Task
+from kernel_smith.tasks import find_task
 
 Cli = Callable[..., Any]
 
 
+WORKLOADS = find_task("embedding_bag").workloads
 MADE = Seed(task="t", backend="cpp", source="# a seed", workloads=("odd",), kernels=1, torch="2")
 
 
@@ -68,10 +70,12 @@ def test_a_file_that_cannot_be_written_is_named(cli: Cli, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_task_of_library_calls_is_refused(cli: Cli) -> None:
     """By the compiler's own process, whose words come through."""
-    cli("seed", "embedding_bag", "-q").complains(2, "leaves all of it to the library")
+    one = ("--workload", WORKLOADS[0].name)
+    cli("seed", "embedding_bag", *one, "-q").complains(2, "leaves all of it to the library")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("cold_seeds")
 def test_a_full_device_is_missing_memory_and_no_defect(cli: Cli, tmp_path: Path) -> None:
     text = (
         "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"

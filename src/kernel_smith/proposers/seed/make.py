@@ -52,13 +52,7 @@ def make_seed(
         "minutes": minutes,
     }
     with tempfile.TemporaryFile("w+", errors="replace") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", _INSIDE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
+        child = _start(log)
         with child, _noted(child):
             answer = _converse(child, request, progress)
         if answer is None:
@@ -66,6 +60,16 @@ def make_seed(
             tail = log.read()[-_SHOWN_OF_LOG:].strip()
             raise _died(task, child.returncode, tail)
     return _read(answer)
+
+
+def _start(log: IO[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", _INSIDE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
 
 
 def abandon_seeds() -> None:
