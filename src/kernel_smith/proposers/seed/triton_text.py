@@ -68,6 +68,9 @@ class TritonKernel:
             case "Grid3D":
                 axes = (("xnumel", "XBLOCK"), ("ynumel", "YBLOCK"), ("znumel", "ZBLOCK"))
                 return [programs(size, block) for size, block in axes]
+            case "BatchMatmulGrid3D":
+                axes = (("znumel", "ZBLOCK"), ("ynumel", "YBLOCK"), ("xnumel", "XBLOCK"))
+                return [programs(size, block) for size, block in axes]
             case "Grid2DWithYZOverflow":
                 return [programs("xnumel", "XBLOCK"), *_spread(programs("ynumel", "YBLOCK"))]
             case "SplitScanGrid":
