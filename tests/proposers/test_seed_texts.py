@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.seed.generated import read_generated
+from kernel_smith.proposers.seed.triton_clean import clean
 from kernel_smith.proposers.seed.triton_text import Config, TritonKernel, read_triton_kernel
 from kernel_smith.proposers.seed.wrapper import Body, contiguous_strides, rewrite
 
@@ -110,6 +111,44 @@ def test_a_triton_kernel_loses_everything_but_its_code() -> None:
     assert "(tmp1,), 0, triton_poi_0_add0)" in kernel.text
     assert kernel.parameters == ("in_ptr0", "out_ptr0", "xnumel")
     assert kernel.blocks == ("XBLOCK",)
+
+
+LOOP = """
+def triton_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK: tl.constexpr):
+    xnumel = 64
+    r0_numel = 5000
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)[:, None]
+    xmask = tl.full([XBLOCK], True, tl.int1)[:, None]
+    total = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + tl.arange(0, R0_BLOCK)[None, :]
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        unused = tl.atomic_add(out_ptr0, 1)
+        total += tl.load(in_ptr0 + 5000*xindex + r0_index, r0_mask, other=0.0)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK, num_stages=2):
+        tl.store(out_ptr0 + xindex, tl.sum(total, 1)[:, None])
+"""
+
+
+def test_a_kernel_can_be_worked_on() -> None:
+    """Sizes are constants, loops are plain, and what nobody reads is gone; what acts stays."""
+    assert clean(LOOP.strip()).splitlines() == [
+        "def triton_0(in_ptr0, out_ptr0, xnumel: tl.constexpr, r0_numel: tl.constexpr, "
+        "XBLOCK : tl.constexpr, R0_BLOCK: tl.constexpr):",
+        "    xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)[:, None]",
+        "    total = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)",
+        "    for r0_offset in range(0, r0_numel, R0_BLOCK):",
+        "        r0_index = r0_offset + tl.arange(0, R0_BLOCK)[None, :]",
+        "        r0_mask = r0_index < r0_numel",
+        "        unused = tl.atomic_add(out_ptr0, 1)",
+        "        total += tl.load(in_ptr0 + 5000*xindex + r0_index, r0_mask, other=0.0)",
+        "    for r0_offset in tl.range(0, r0_numel, R0_BLOCK, num_stages=2):",
+        "        tl.store(out_ptr0 + xindex, tl.sum(total, 1)[:, None])",
+    ]
 
 
 def test_functions_of_the_language_replace_those_of_libdevice() -> None:

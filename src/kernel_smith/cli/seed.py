@@ -13,7 +13,14 @@ from kernel_smith.cli.options import PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.seed import PATIENCE_MINUTES, Seed, make_seed
+from kernel_smith.proposers.seed import (
+    DEFAULT,
+    PATIENCE_MINUTES,
+    RECIPES,
+    Seed,
+    find_recipe,
+    make_seed,
+)
 from kernel_smith.tasks import find_task
 
 _DEVICES = ("cpu", "cuda")
@@ -29,6 +36,9 @@ def seed(
     own_kernels: Annotated[
         bool, typer.Option("--own-kernels", help="Kernels of ours in place of library calls.")
     ] = False,
+    recipe: Annotated[
+        str, typer.Option(help=f"For cuda, one of: {', '.join(RECIPES)}.", metavar="NAME")
+    ] = DEFAULT.name,
     precision: PrecisionName = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
@@ -46,8 +56,11 @@ def seed(
     found = find_task(task, precision)
     if device not in _DEVICES:
         raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
+    chosen = find_recipe(recipe)
+    if device != "cuda" and chosen is not DEFAULT:
+        raise BadInput(f"recipe {recipe} is for a GPU", hint="add --device cuda")
     with progress(quiet) as report:
-        made = make_seed(found, device, workload, report, minutes)
+        made = make_seed(found, device, workload, report, minutes, chosen)
     if own_kernels:
         made = _without_library(made)
     path = output or Path(f"{found.name}_seed_{made.backend}.py")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, UserError
+from kernel_smith.evaluation.judge.platform.device_lock import using_device
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task
 from kernel_smith.records.counts import counted
@@ -14,7 +17,7 @@ from kernel_smith.runs.loop import Opener
 from kernel_smith.runs.state import RunState
 
 if TYPE_CHECKING:
-    from kernel_smith.proposers.seed import Seed
+    from kernel_smith.proposers.seed import Recipe, Seed, SeedMaker
 
 _START, _SEED = "start", "seed"
 _DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compiler writes
@@ -55,16 +58,30 @@ def first_programs(state: RunState) -> list[Opener]:
     done = state.by_proposer[_SEED] + state.dropped[_SEED]
     if settings.get(_SEED, {}).get("wanted") and not done:
         seeds = _Seeds(state.task, _DEVICE_OF_SEED[state.config.backend])
-        openers += [(_SEED, seeds.compiled), (_SEED, seeds.authored)]
+        openers += [(_SEED, opener) for opener in seeds.openers()]
     return openers
 
 
 class _Seeds:
-    """What the framework's compiler writes, and the same without its library calls."""
+    """What the framework's compiler writes, the same without its library calls, and for a GPU what
+    it writes by other recipes. A run waits for the first of them alone."""
 
     def __init__(self, task: Task, device: str) -> None:
         self._task, self._device = task, device
         self._made: Future[Seed] = Future()
+        self._in_turn = threading.Lock()
+        self._maker: SeedMaker | None = None
+
+    def openers(self) -> list[Callable[[], Proposal]]:
+        """In the order in which they are worth having."""
+        from kernel_smith.proposers.seed.recipes import DEFAULT, RECIPES
+
+        others = [recipe for recipe in RECIPES.values() if recipe is not DEFAULT]
+        if self._device != "cuda":
+            return [self.compiled, self.authored]
+        *more, last = others
+        recipes = [partial(self._by, recipe) for recipe in more]
+        return [self.compiled, self.authored, *recipes, partial(self._by, last, last=True)]
 
     def compiled(self) -> Proposal:
         from kernel_smith.proposers.seed import make_seed
@@ -86,3 +103,27 @@ class _Seeds:
             raise NothingToPropose("the compiler's kernels call no library that has a substitute")
         summary = "what torch.compile makes of it, with kernels of our own for its library calls"
         return Proposal(candidate=candidate, proposer=_SEED, summary=summary)
+
+    def _by(self, recipe: Recipe, *, last: bool = False) -> Proposal:
+        """Comes after the first, one at a time, and never while somebody is timed."""
+        made = None if self._made.exception() else self._made.result()
+        with self._in_turn:
+            try:
+                return self._compiled_by(recipe, made)
+            finally:
+                if last and self._maker is not None:
+                    self._maker.close()
+
+    def _compiled_by(self, recipe: Recipe, made: Seed | None) -> Proposal:
+        from kernel_smith.proposers.seed import SeedMaker
+
+        if made is not None and not recipe.may_differ(made):
+            raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
+        self._maker = self._maker or SeedMaker(self._task, self._device)
+        with using_device():
+            try:
+                seed = self._maker.make(recipe)
+            except UserError as error:
+                raise NothingToPropose(f"{recipe.name}: {error.what}") from None
+        summary = f"what torch.compile makes of it {recipe.summary}"
+        return Proposal(candidate=seed.candidate, proposer=_SEED, summary=summary)

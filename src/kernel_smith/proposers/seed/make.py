@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
 from kernel_smith.proposers.seed.host_memory import host_room
+from kernel_smith.proposers.seed.recipes import DEFAULT, Recipe
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.proposers.seed.shortage import not_enough_for, shortage, tells_of_shortage
 from kernel_smith.records import Task
@@ -25,12 +27,57 @@ PATIENCE_MINUTES = 5.0  # most kernels take the compiler seconds
 _INSIDE = "kernel_smith.proposers.seed.inside"
 _SHOWN_OF_LOG = 2000
 _lock = threading.Lock()
-_under_way: set[subprocess.Popen[str]] = set()
+# A maker that nobody has any more loses its process by itself: its stdin ends.
+_under_way: weakref.WeakSet[subprocess.Popen[str]] = weakref.WeakSet()
 _KINDS = {"BadInput": BadInput, "MissingPrerequisite": MissingPrerequisite}
 
 
 def _silent(what: str) -> None:
     """The default audience for progress."""
+
+
+class SeedMaker:
+    """A process with torch that makes seeds of a task, one after another; close it in the end."""
+
+    def __init__(
+        self,
+        task: Task,
+        device: str,
+        workloads: Sequence[str] | None = None,
+        minutes: float = PATIENCE_MINUTES,
+    ) -> None:
+        self._task = task
+        self._request: dict[str, Any] = {
+            "task": task.model_dump(mode="json"),
+            "device": device,
+            "workloads": _chosen(task, workloads),
+            "minutes": minutes,
+        }
+        self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
+        self._child = _start(self._log)
+        with _lock:
+            _under_way.add(self._child)
+
+    def make(self, recipe: Recipe = DEFAULT, progress: Progress = _silent) -> Seed:
+        """Have the compiler's output turned into a candidate, by a recipe.
+
+        Raises `BadInput` with the reason where the compiler's output cannot be a candidate, or
+        takes longer than that, and `MissingPrerequisite` where there is not enough memory.
+        """
+        answer = _converse(self._child, self._request | {"recipe": recipe.name}, progress)
+        if answer is None:
+            self._child.wait()
+            self._log.seek(0)
+            tail = self._log.read()[-_SHOWN_OF_LOG:].strip()
+            raise _died(self._task, self._child.returncode, tail)
+        return _read(answer)
+
+    def close(self) -> None:
+        """Let the process end."""
+        with self._child, self._log:
+            pass
+        with _lock:
+            _under_way.discard(self._child)
 
 
 def make_seed(
@@ -39,27 +86,14 @@ def make_seed(
     workloads: Sequence[str] | None = None,
     progress: Progress = _silent,
     minutes: float = PATIENCE_MINUTES,
+    recipe: Recipe = DEFAULT,
 ) -> Seed:
     """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
 
-    Raises `BadInput` with the reason where the compiler's output cannot be a candidate, or takes
-    longer than that, and `MissingPrerequisite` where there is not enough memory.
+    Raises what `SeedMaker.make` does.
     """
-    request = {
-        "task": task.model_dump(mode="json"),
-        "device": device,
-        "workloads": _chosen(task, workloads),
-        "minutes": minutes,
-    }
-    with tempfile.TemporaryFile("w+", errors="replace") as log:
-        child = _start(log)
-        with child, _noted(child):
-            answer = _converse(child, request, progress)
-        if answer is None:
-            log.seek(0)
-            tail = log.read()[-_SHOWN_OF_LOG:].strip()
-            raise _died(task, child.returncode, tail)
-    return _read(answer)
+    with contextlib.closing(SeedMaker(task, device, workloads, minutes)) as maker:
+        return maker.make(recipe, progress)
 
 
 def _start(log: IO[str]) -> subprocess.Popen[str]:
@@ -80,17 +114,6 @@ def abandon_seeds() -> None:
             child.kill()
 
 
-@contextlib.contextmanager
-def _noted(child: subprocess.Popen[str]) -> Iterator[None]:
-    with _lock:
-        _under_way.add(child)
-    try:
-        yield
-    finally:
-        with _lock:
-            _under_way.remove(child)
-
-
 def _chosen(task: Task, names: Sequence[str] | None) -> list[str]:
     known = [workload.name for workload in task.workloads]
     for name in names or ():
@@ -105,17 +128,15 @@ def _chosen(task: Task, names: Sequence[str] | None) -> list[str]:
 def _converse(
     child: subprocess.Popen[str], request: dict[str, Any], progress: Progress
 ) -> dict[str, Any] | None:
-    """Send the request; the last line of the answers that is not progress counts."""
+    """Send the request; the first line of the answers that is not progress counts."""
     assert child.stdin is not None and child.stdout is not None
     _send(child.stdin, request)
-    answer: dict[str, Any] | None = None
     for line in child.stdout:
-        message = json.loads(line)
-        if "progress" in message:
-            progress(message["progress"])
-        else:
-            answer = message
-    return answer
+        message: dict[str, Any] = json.loads(line)
+        if "progress" not in message:
+            return message
+        progress(message["progress"])
+    return None
 
 
 def _died(task: Task, code: int, log: str) -> Exception:
@@ -132,8 +153,7 @@ def _died(task: Task, code: int, log: str) -> Exception:
 
 def _send(pipe: IO[str], request: dict[str, Any]) -> None:
     try:
-        with pipe:
-            json.dump(request, pipe)
+        print(json.dumps(request), file=pipe, flush=True)
     except BrokenPipeError:
         return  # the process died early; its log says why
 

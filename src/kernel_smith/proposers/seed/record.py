@@ -26,10 +26,12 @@ class Seed(VersionedRecord):
         description="workload -> the share of its result that was compared with the reference's",
     )
     torch: str
+    recipe: str = Field(default="default", description="what the compiler was told")
 
     @property
     def candidate(self) -> Candidate:
-        return Candidate(backend=self.backend, source=self.source, name=f"{self.task}_seed.py")
+        kind = "seed" if self.recipe == "default" else self.recipe.replace("-", "_")
+        return Candidate(backend=self.backend, source=self.source, name=f"{self.task}_{kind}.py")
 
     @property
     def authored_candidate(self) -> Candidate | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_smith.proposers.seed.refusal import refused
+from kernel_smith.proposers.seed.triton_clean import clean
 
 # What the language has itself. `sqrt` rounds correctly in libdevice, so it must here.
 _PLAIN = {
@@ -68,6 +69,9 @@ class TritonKernel:
             case "Grid3D":
                 axes = (("xnumel", "XBLOCK"), ("ynumel", "YBLOCK"), ("znumel", "ZBLOCK"))
                 return [programs(size, block) for size, block in axes]
+            case "BatchMatmulGrid3D":
+                axes = (("znumel", "ZBLOCK"), ("ynumel", "YBLOCK"), ("xnumel", "XBLOCK"))
+                return [programs(size, block) for size, block in axes]
             case "Grid2DWithYZOverflow":
                 return [programs("xnumel", "XBLOCK"), *_spread(programs("ynumel", "YBLOCK"))]
             case "SplitScanGrid":
@@ -93,7 +97,7 @@ def read_triton_kernel(name: str, text: str) -> TritonKernel:
     if heuristics in ("template", "foreach", "user_autotune", "cooperative_reduction"):
         raise refused(f"the compiler makes {name} from `{heuristics}`, which seeds do not know")
     lines = text.splitlines()
-    parts = [_source(lines, function) for function in functions]
+    parts = [clean(_source(lines, function)) for function in functions]
     readable = "\n\n\n".join(f"@triton.jit\n{part}" for part in parts)
     helpers = {f.name: f"{name}{f.name.removeprefix('_triton_helper_fn')}" for f in functions[:-1]}
     for old, new in helpers.items():

@@ -63,6 +63,11 @@ class FairLock:
         """Also where it is not held."""
         fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    def close(self) -> None:
+        """Release it, and have no more to do with it."""
+        self._lock.close()
+        self._door.close()
+
     def is_held(self) -> bool:
         """By somebody, alone or shared? Not to be asked by who holds it."""
         free = self._try_to_take()
@@ -83,6 +88,17 @@ class FairLock:
 def lock_of_device(device: int = 0) -> FairLock:
     """Held alone by who times, and shared by who uses the device otherwise."""
     return FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}")
+
+
+@contextlib.contextmanager
+def using_device(device: int = 0) -> Iterator[None]:
+    """Keep others from being alone with the device: something else than a judge works on it."""
+    lock = lock_of_device(device)
+    try:
+        lock.acquire(shared=True)
+        yield
+    finally:
+        lock.close()
 
 
 class Need:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.proposers.seed.assemble import Specialisation, assemble
 from kernel_smith.proposers.seed.cpp_text import read_cpp_kernel
 from kernel_smith.proposers.seed.generated import Generated, read_generated
@@ -23,8 +23,9 @@ from kernel_smith.proposers.seed.inside.workbench import Workbench
 from kernel_smith.proposers.seed.own_cpp import CppKernels
 from kernel_smith.proposers.seed.own_kernels import OwnKernels
 from kernel_smith.proposers.seed.own_triton import TritonKernels
+from kernel_smith.proposers.seed.recipes import DEFAULT, Recipe
 from kernel_smith.proposers.seed.record import Seed
-from kernel_smith.proposers.seed.reference import Reference, read_reference
+from kernel_smith.proposers.seed.reference import read_reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import read_triton_kernel
 from kernel_smith.proposers.seed.wrapper import Launch, rewrite
@@ -35,42 +36,36 @@ Progress = Callable[[str], None]
 _BACKENDS = {"cpu": "cpp", "cuda": "triton"}
 
 
-def build_seed(task: Task, device: str, workloads: Sequence[str], progress: Progress) -> Seed:
+def build_seed(
+    task: Task,
+    device: str,
+    workloads: Sequence[str],
+    progress: Progress,
+    recipe: Recipe = DEFAULT,
+) -> Seed:
     """Compile the chosen workloads and write the candidate. Needs torch, runs the task's code."""
     backend = _BACKENDS[device]
     pretended = device == "cuda" and not has_gpu()
     if device == "cuda":
         _require_triton()
+        _compute_as_allowed(task.precision)
     if pretended:
         pretend_cuda()
-    reference = read_reference(task.source)
     chosen = [workload for workload in task.workloads if workload.name in workloads]
     with explained(f"task {task.name}"):
         workbench = Workbench(load_task(task), device, pretended)
-        captured = {}
-        for workload in chosen:
-            progress(f"{task.name}: compiling workload {workload.name}")
-            captured[workload.name] = _compile(workbench, workload, reference)
-        plain = _write(captured, reference, backend, task)
-        ours = plain
-        if plain.calls:
-            if device == "cuda" and any(one.attends for one in captured.values()):
-                progress(f"{task.name}: compiling with attention in one piece")
-                captured = {
-                    workload.name: _compile(workbench, workload, reference, whole_attention=True)
-                    for workload in chosen
-                }
-            ours = _write(captured, reference, backend, task, own=True)
-        written = plain if plain.count and (task.library_calls or not plain.calls) else ours
+        compiling = _Compiling(task, backend, workbench, chosen, recipe, progress)
+        written, ours = compiling.programs()
         if not written.count:
             raise refused("the compiler leaves all of it to the library")
         other = ours.source if len(ours.calls) < len(written.calls) else ""
-        compared = {}
+        compared: dict[str, float] = {}
+        notes: list[str] = []
         if not pretended:
             progress(f"{task.name}: comparing the seed with the reference")
             compared = check(written.source, workbench, chosen)
             if other:
-                check(other, workbench, chosen)
+                other, notes = _checked(other, workbench, chosen)
     return Seed(
         task=task.name,
         backend=backend,
@@ -79,10 +74,30 @@ def build_seed(task: Task, device: str, workloads: Sequence[str], progress: Prog
         workloads=tuple(workload.name for workload in chosen),
         kernels=written.count,
         library_calls=written.calls,
-        notes=_notes(task, compared, written.calls),
+        notes=(*_notes(task, compared, written.calls), *notes),
         compared=compared,
         torch=torch.__version__,
+        recipe=recipe.name,
     )
+
+
+def _compute_as_allowed(precision: Precision) -> None:
+    """Let products be rounded to TF32 where the task allows it, as the judge does, and only there:
+    the compiler writes into its kernels what holds while it compiles."""
+    coarse = precision is not Precision.STRICT
+    torch.set_float32_matmul_precision("high" if coarse else "highest")
+    torch.backends.cudnn.allow_tf32 = coarse
+
+
+def _checked(
+    source: str, workbench: Workbench, workloads: Sequence[Workload]
+) -> tuple[str, list[str]]:
+    """A program that is right, or nothing and why: the one with library calls may still be."""
+    try:
+        check(source, workbench, workloads)
+    except BadInput as error:
+        return "", [f"without kernels of our own: {error.what}"]
+    return source, []
 
 
 @dataclass(frozen=True)
@@ -92,31 +107,64 @@ class _Written:
     calls: tuple[str, ...]  # of the library
 
 
-def _write(
-    captured: dict[str, Captured],
-    reference: Reference,
-    backend: str,
-    task: Task,
-    *,
-    own: bool = False,
-) -> _Written:
-    """The program, with the library's calls as the compiler has them or with kernels of our own."""
-    precision = task.precision if own else None
-    parts = [_specialise(one, name, backend, precision) for name, one in captured.items()]
-    source, count = assemble(reference, parts, backend, _title(task))
-    calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
-    return _Written(source, count, calls)
+@dataclass(frozen=True)
+class _Compiling:
+    """A task's workloads on their way to a program."""
 
+    task: Task
+    backend: str
+    workbench: Workbench
+    workloads: Sequence[Workload]
+    recipe: Recipe
+    progress: Progress
 
-def _compile(
-    workbench: Workbench, workload: Workload, reference: Reference, *, whole_attention: bool = False
-) -> Captured:
-    """Compile a workload; a second time if the device was full, when nothing of ours is there."""
-    step = functools.partial(
-        capture, workbench, workload, reference, whole_attention=whole_attention
-    )
-    with explained_for(workbench.module, workload):
-        return first_that_fits([step, step], workbench.clear)
+    def programs(self) -> tuple[_Written, _Written]:
+        """The one to hand out, and the one with kernels of our own; they may be the same."""
+        captured = self._compile()
+        plain = self._write(captured, own=False)
+        usable = bool(plain.count) and (self.task.library_calls or not plain.calls)
+        if not plain.calls or (usable and not self._wants_ours):
+            return plain, plain
+        if self.workbench.device == "cuda" and any(one.attends for one in captured.values()):
+            captured = self._compile(whole_attention=True)
+        ours = self._write(captured, own=True)
+        return plain if usable and not self.recipe.authored else ours, ours
+
+    @property
+    def _wants_ours(self) -> bool:
+        return self.recipe is DEFAULT or self.recipe.authored
+
+    def _compile(self, *, whole_attention: bool = False) -> dict[str, Captured]:
+        reference = read_reference(self.task.source)
+        also = ", attention in one piece" if whole_attention else ""
+        captured = {}
+        for workload in self.workloads:
+            self.progress(f"{self.task.name}: compiling workload {workload.name}{also}")
+            step = functools.partial(
+                capture,
+                self.workbench,
+                workload,
+                reference,
+                self.recipe,
+                whole_attention=whole_attention,
+            )
+            with explained_for(self.workbench.module, workload):
+                # A second time if the device was full, when nothing of ours is there.
+                captured[workload.name] = first_that_fits([step, step], self.workbench.clear)
+        return captured
+
+    def _write(self, captured: dict[str, Captured], *, own: bool) -> _Written:
+        """With the library's calls as the compiler has them, or with kernels of our own."""
+        precision = self.task.precision if own else None
+        parts = [_specialise(one, name, self.backend, precision) for name, one in captured.items()]
+        reference = read_reference(self.task.source)
+        source, count = assemble(reference, parts, self.backend, self._title())
+        calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
+        return _Written(source, count, calls)
+
+    def _title(self) -> str:
+        how = "" if self.recipe is DEFAULT else f", {self.recipe.summary}"
+        return f"What torch.compile makes of {self.task.name}{how}; call it under torch.no_grad()."
 
 
 def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tuple[str, ...]:
@@ -133,10 +181,6 @@ def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tupl
     if calls and not task.library_calls:
         notes.append("the task forbids library calls, and this seed makes some")
     return tuple(notes)
-
-
-def _title(task: Task) -> str:
-    return f"What torch.compile makes of {task.name}; call it under torch.no_grad()."
 
 
 def _require_triton() -> None:

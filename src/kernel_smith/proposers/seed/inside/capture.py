@@ -28,6 +28,7 @@ from kernel_smith.proposers.seed.inside.outputs import write_outputs
 from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
 from kernel_smith.proposers.seed.inside.refusing import refusing
 from kernel_smith.proposers.seed.inside.workbench import Workbench
+from kernel_smith.proposers.seed.recipes import Recipe
 from kernel_smith.proposers.seed.reference import Reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import Config
@@ -63,7 +64,12 @@ class _Leaf:
 
 
 def capture(
-    workbench: Workbench, workload: Workload, reference: Reference, *, whole_attention: bool = False
+    workbench: Workbench,
+    workload: Workload,
+    reference: Reference,
+    recipe: Recipe,
+    *,
+    whole_attention: bool = False,
 ) -> Captured:
     """Export and compile one workload; refuse what cannot become a candidate."""
     drawn = workbench.draw(workload)
@@ -78,7 +84,7 @@ def capture(
     attends = bool(attentions(program.graph_module))
     if whole_attention:
         keep_attention(program.graph_module)
-    code, configs = compile_graph(program, values, device, pretended)
+    code, configs = compile_graph(program, values, device, pretended, recipe)
     specs = program.graph_signature.output_specs
     structure = program.call_spec.out_spec
     return Captured(

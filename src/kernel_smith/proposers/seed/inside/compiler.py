@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch._inductor.config as inductor
+from torch._inductor.choices import InductorChoices
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.graph import GraphLowering
+from torch._inductor.runtime.hints import ReductionHint
+from torch._inductor.virtualized import V
 from torch.export import ExportedProgram
 
 from kernel_smith.proposers.seed.generated import read_generated
 from kernel_smith.proposers.seed.inside.pretend import fake_tensors
 from kernel_smith.proposers.seed.inside.refusing import refusing
+from kernel_smith.proposers.seed.recipes import Recipe
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import Config
 
@@ -43,19 +49,26 @@ _CPU_SETTINGS = {"layout_optimization": False}
 _PRETENDED_SETTINGS = {"joint_graph_constant_folding": False}
 
 
+_PRODUCT_DEPTH = 32  # of what is summed at once
+
+
 class _TextTaken(Exception):
     """Stops the compiler once it has written its text."""
 
 
 def compile_graph(
-    program: ExportedProgram, values: list[torch.Tensor], device: str, pretended: bool
+    program: ExportedProgram,
+    values: list[torch.Tensor],
+    device: str,
+    pretended: bool,
+    recipe: Recipe,
 ) -> tuple[str, dict[str, Config]]:
     """The generated module, and for Triton each kernel's configuration."""
     only_text = device == "cpu" or pretended
     mode = fake_tensors() if pretended else contextlib.nullcontext()
     with (
         refusing("the compiler cannot take the model"),
-        _settings(device, pretended),
+        _settings(device, pretended, recipe),
         _listening(only_text) as texts,
         torch.no_grad(),
         mode,
@@ -74,11 +87,35 @@ def compile_graph(
 
 
 @contextlib.contextmanager
-def _settings(device: str, pretended: bool) -> Iterator[None]:
+def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
     wanted = _SETTINGS | (_CPU_SETTINGS if device == "cpu" else {})
     wanted |= _PRETENDED_SETTINGS if pretended else {}
     known = {key: value for key, value in wanted.items() if _is_setting(key)}
-    with inductor.patch(known):
+    missing = [key for key in recipe.settings if not _is_setting(key)]
+    if missing:
+        raise refused(f"this version of the compiler has no setting `{missing[0]}`")
+    with inductor.patch(known | recipe.settings), _rows_at_once(recipe.longest_row):
+        yield
+
+
+@contextlib.contextmanager
+def _rows_at_once(longest: int | None) -> Iterator[None]:
+    """Let a program hold rows of so many elements where it reduces them."""
+    if longest is None:
+        yield
+        return
+
+    class Choices(InductorChoices):
+        @staticmethod
+        def should_use_persistent_reduction(features: Any, cooperative_reduction: bool) -> bool:
+            inner = features.get_reduction_hint() is ReductionHint.INNER
+            if inner and features.reduction_numel.is_number:
+                return bool(features.reduction_numel <= longest)
+            return bool(
+                InductorChoices.should_use_persistent_reduction(features, cooperative_reduction)
+            )
+
+    with V.set_choices_handler(Choices()):
         yield
 
 
@@ -129,11 +166,22 @@ def _launched(kernel: Any) -> Config:
 
 
 def _first_config(name: str, text: str) -> Config:
-    """Without a GPU nothing was tuned: what the heuristics name first."""
+    """Without a GPU nothing was tuned: what the heuristics name first; but of products, for which
+    these begin with the smallest, the largest blocks that there is something for."""
     from torch._inductor.codecache import PyCodeCache
 
     without_driver = text.replace("triton_helpers.set_driver_to_gpu()\n", "")
-    return _config(getattr(PyCodeCache.load(without_driver), name).configs[0])
+    kernel = getattr(PyCodeCache.load(without_driver), name)
+    if "tl.dot(" not in text:
+        return _config(kernel.configs[0])
+    return _config(max(kernel.configs, key=functools.partial(_worth, kernel.size_hints)))
+
+
+def _worth(sizes: dict[str, int], config: Any) -> tuple[int, ...]:
+    blocks = {axis: config.kwargs[f"{axis.upper()}BLOCK"] for axis in "xy"}
+    used = math.prod(min(block, sizes[axis]) for axis, block in blocks.items())
+    depth = config.kwargs.get("R0_BLOCK", _PRODUCT_DEPTH)
+    return used, -math.prod(blocks.values()), -abs(depth - _PRODUCT_DEPTH), config.num_warps
 
 
 def _config(chosen: Any) -> Config:

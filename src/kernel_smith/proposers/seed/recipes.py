@@ -1,0 +1,68 @@
+"""Ways to have a task compiled for a GPU: settings of the framework's compiler, one opener each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.seed.record import Seed
+
+_PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
+_REDUCTION = re.compile(r"\btriton_(?:red|per)_")
+_WHOLE_ROW = 16384  # elements of a row that a program can hold in its registers
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings, and what they say. `longest_row`: how many elements may be held at once where
+    they are reduced; `authored`: with kernels of our own for what is left to the library."""
+
+    name: str
+    summary: str
+    settings: dict[str, object] = field(default_factory=dict)
+    longest_row: int | None = None
+    authored: bool = False
+
+    def may_differ(self, seed: Seed) -> bool:
+        """Whether it has a chance to make something else than the default made."""
+        reduces = _REDUCTION.search(seed.source + seed.without_library) is not None
+        calls = set(seed.library_calls)
+        chances = {
+            "native-products": bool(_PRODUCTS & calls),
+            "plain-layout": "convolution" in calls,
+            "whole-rows": reduces,
+            "looped-rows": reduces,
+            "unsplit": reduces,
+        }
+        return chances.get(self.name, True)
+
+
+DEFAULT = Recipe("default", "what torch.compile makes of it")
+_OTHERS = (
+    Recipe(
+        "tuned",
+        "with blocks tuned by the compiler, and products with a vector as sums",
+        {"max_autotune_pointwise": True, "coordinate_descent_tuning": True},
+    ),
+    Recipe(
+        "native-products",
+        "with products as loops of the compiler's, that what follows is fused into",
+        {"triton.native_matmul": True},
+        authored=True,
+    ),
+    Recipe("whole-rows", "with whole rows in registers", longest_row=_WHOLE_ROW),
+    Recipe("looped-rows", "with loops over all rows", {"triton.persistent_reductions": False}),
+    Recipe("unsplit", "with reductions in one launch", {"split_reductions": False}),
+    Recipe("plain-layout", "with images laid out as they come", {"layout_optimization": False}),
+)
+RECIPES = {recipe.name: recipe for recipe in (DEFAULT, *_OTHERS)}
+
+
+def find_recipe(name: str) -> Recipe:
+    """A recipe by its name."""
+    if name not in RECIPES:
+        raise BadInput(
+            f"the compiler has no recipe {name!r}", hint=f"choose from: {', '.join(RECIPES)}"
+        )
+    return RECIPES[name]

@@ -1,0 +1,84 @@
+"""The compiler's recipes for a GPU: what each writes without one, and what it computes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel_smith.proposers.seed import SeedMaker, find_recipe, make_seed
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+EXACT, COARSE = 'input_precision="ieee"', 'input_precision="tf32"'
+
+PRODUCTS = """
+import torch
+
+TASK = {"workloads": {"default": {}}, "precision": "PRECISION"}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(96, 48)
+
+    def forward(self, x, y):
+        few = torch.bmm(x.view(3, 32, 96), y.transpose(1, 2))
+        return torch.relu(self.linear(x)) * 2, few, torch.softmax(x.view(3, 3072), 1)
+
+
+def get_inputs():
+    return [torch.randn(96, 96), torch.randn(3, 64, 96)]
+"""
+COMPARED = """
+import torch
+reference, candidate = {}, {}
+exec(open("task.py").read(), reference)
+exec(compile(open("candidate.py").read(), "candidate.py", "exec"), candidate)
+model, ours = reference["Model"](), candidate["ModelNew"]()
+ours.load_state_dict(model.state_dict())
+inputs = reference["get_inputs"]()
+with torch.no_grad():
+    pairs = list(zip(ours(*inputs), model(*inputs), strict=True))
+for found, expected in pairs:
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+print(len(pairs), "agree")
+"""
+
+
+@pytest.mark.slow
+@needs_triton
+def test_products_of_the_compilers_own(write_task, tmp_path: Path) -> None:
+    """All recipes by one process."""
+    task = write_task(PRODUCTS.replace("PRECISION", "tf32"))
+    with contextlib.closing(SeedMaker(task, "cuda")) as maker:
+        native = maker.make(find_recipe("native-products"))
+        whole = maker.make(find_recipe("whole-rows"))
+        looped = maker.make(find_recipe("looped-rows"))
+    assert native.library_calls == () and native.recipe == "native-products"
+    assert native.source.count(COARSE) == 2 and EXACT not in native.source
+    assert "R0_BLOCK: tl.constexpr = 4096" in whole.source, "a row of 3072 is held at once"
+    assert "for r0_offset in" in looped.source
+    (tmp_path / "task.py").write_text(task.source)
+    (tmp_path / "candidate.py").write_text(native.source)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPARED],
+        cwd=tmp_path,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["3", "agree"], done.stderr
+
+
+@pytest.mark.slow
+@needs_triton
+def test_products_of_a_strict_task_are_exact(write_task) -> None:
+    task = write_task(PRODUCTS.replace("PRECISION", "strict"))
+    native = make_seed(task, "cuda", recipe=find_recipe("native-products"))
+    assert native.source.count(EXACT) == 2 and COARSE not in native.source

@@ -1,0 +1,90 @@
+"""What a run on a GPU begins with: the compiler's kernels by several recipes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers import seed
+from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.seed import RECIPES, Recipe, Seed, find_recipe
+from kernel_smith.records import Proposal, Task
+from kernel_smith.runs.first_programs import first_programs
+
+DEFAULT = Seed(
+    task="t",
+    backend="triton",
+    source="triton_per_fused_0[1,](x)",
+    workloads=("default",),
+    kernels=1,
+    library_calls=("addmm",),
+    torch="2",
+)
+
+
+class Maker:
+    """Refuses one recipe, and makes a program of each other."""
+
+    closed = 0
+
+    def __init__(self, *_: object) -> None:
+        self.made: list[str] = []
+
+    def make(self, recipe: Recipe) -> Seed:
+        self.made.append(recipe.name)
+        if recipe.name == "unsplit":
+            raise BadInput("cannot be used", hint="none")
+        return DEFAULT.model_copy(update={"source": f"# {recipe.name}", "recipe": recipe.name})
+
+    def close(self) -> None:
+        Maker.closed += 1
+
+
+def begun(task: Task, backend: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What each opener of a run gives: a program's name, or why there is none."""
+    monkeypatch.setattr(seed, "make_seed", lambda *_: DEFAULT)
+    monkeypatch.setattr(seed, "SeedMaker", Maker)
+    monkeypatch.setattr(Maker, "closed", 0)
+    state = SimpleNamespace(
+        task=task,
+        config=SimpleNamespace(backend=backend, settings={"seed": {"wanted": True}}),
+        by_proposer=Counter(),
+        dropped=Counter(),
+    )
+    found = {}
+    for name, opener in first_programs(state):
+        assert name == "seed"
+        try:
+            made: Proposal = opener()
+            found[made.candidate.name] = made.summary
+        except NothingToPropose as none:
+            found[str(none)] = ""
+    return found
+
+
+def test_a_run_on_a_gpu_begins_with_one_program_per_recipe(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = begun(task, "triton", monkeypatch)
+    assert len(found) == len(RECIPES) + 1, "one of them without library calls"
+    assert next(iter(found)) == "t_seed.py", "the run waits for this alone"
+    assert found["t_whole_rows.py"] == "what torch.compile makes of it with whole rows in registers"
+    assert "unsplit: cannot be used" in found
+    assert "plain-layout: there is nothing that it would change" in found
+    assert Maker.closed == 1
+
+
+def test_for_a_cpu_there_is_the_usual_recipe_alone(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(begun(task, "cpp", monkeypatch)) == 2
+    assert Maker.closed == 0
+
+
+def test_a_recipe_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(BadInput) as caught:
+        find_recipe("fast")
+    assert "default" in caught.value.hint and "native-products" in caught.value.hint
