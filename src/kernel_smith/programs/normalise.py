@@ -13,7 +13,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
 
@@ -30,6 +30,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _JOINING = frozenset({ast.JoinedStr, ast.BinOp})
 _NAMING = (ast.keyword, ast.arg)
 _NOTED = frozenset({ast.Attribute, ast.Call, *_NAMING})
+_TELLING_FIELDS = {
+    kind: tuple(field for field in kind._fields if field not in _SILENT_FIELDS)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 _NO_NAMES: Mapping[str, str] = {}
 
 
@@ -159,7 +164,7 @@ class _Reader:
             # No source can spell such a name, so it hides none.
             inner = {**names, **{name: f"<{next(self._fresh)}>" for name in local_names(node)}}
         whole = kind not in _JOINING
-        for field in _telling_fields(kind):
+        for field in _TELLING_FIELDS[kind]:
             self._value(getattr(node, field), inner if field == "body" else names, whole)
 
     def _name(self, node: ast.Name, names: Mapping[str, str]) -> None:
@@ -195,11 +200,6 @@ class _Reader:
             self._words.add(node.arg)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             self._launch_sites += 1
-
-
-@cache
-def _telling_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(field for field in kind._fields if field not in _SILENT_FIELDS)
 
 
 def _is_inert(item: object) -> bool:
