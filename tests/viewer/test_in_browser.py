@@ -287,6 +287,12 @@ def test_the_live_page_follows_a_run(browser: Browser, tmp_path: Path) -> None:
         for event in made[30:]:
             store.append(RUN, event)
         page.wait_for("document.querySelector('.tile strong')?.textContent === '40'")
+        assert any("after=" in each for each in page.requests), "only what is new is sent"
+        anew = browser.open(f"{url}#/run/{RUN}")
+        anew.wait_for("document.querySelector('.tile strong')?.textContent === '40'")
+        shown = "document.getElementById('main').textContent"
+        page.wait_for(f"{shown} === {json.dumps(anew.evaluate(shown))}")
+        anew.close()
         assert page.evaluate("document.getElementById('live').textContent") == "live"
         assert not page.problems
         assert all(each.startswith((url, "data:")) for each in page.requests)

@@ -38,6 +38,7 @@ _MOST_STREAMS = 32
 _MOST_PORTIONS = 1 << 20
 
 Name = Annotated[str, Query(min_length=1, max_length=4096)]
+Sequence = Annotated[int | None, Query(ge=0)]
 Portion = Annotated[int, Query(ge=0, le=_MOST_PORTIONS)]
 
 
@@ -92,8 +93,8 @@ def _router(book: RunBook, results: ResultBook, token: str | None) -> APIRouter:
         return _json(Contents(version=version, live=True, runs=book.cards(), results=results.names))
 
     @router.get("/data/run")
-    def run(id: Name) -> Response:
-        return _json(book.page(id))
+    def run(id: Name, after: Sequence = None) -> Response:
+        return _json(book.changes(id, after))
 
     @router.get("/data/steps")
     def steps(id: Name, portion: Portion) -> Response:

@@ -22,6 +22,7 @@ from kernel_smith.records import (
 from kernel_smith.records.prose import render
 from kernel_smith.store import RunSummary, Store
 from kernel_smith.viewer.fold import RunFold, StepTrace
+from kernel_smith.viewer.increments import Data, RunChange, as_data, changes
 from kernel_smith.viewer.records import (
     PORTION,
     Measured,
@@ -34,6 +35,7 @@ from kernel_smith.viewer.records import (
 from kernel_smith.viewer.run_page import run_cost, run_page
 
 _KEPT_FOLDS = 8
+_KEPT_STATES = 16  # of pages that browsers may have
 TaskWords = Callable[[Task], list[str]]
 """How a command names a task, with the options that make it this task."""
 Progress = Callable[[int], None]
@@ -61,6 +63,8 @@ class RunBook:
         self._task_words = task_words
         self._path = path
         self._folds: OrderedDict[str, _Kept] = OrderedDict()
+        self._sent: OrderedDict[tuple[str, int], Data] = OrderedDict()
+        """States of pages by their run and its last event."""
         self._costs: dict[str, RunCost] = {}
         self._named: dict[str, list[str]] = {}
         self._lock = threading.Lock()
@@ -77,6 +81,18 @@ class RunBook:
         with self._current(run, progress) as fold:
             state = next(each.state for each in self.summaries() if each.id == run)
             return run_page(fold, state, self._words(run, fold), self._path)
+
+    def changes(self, run: str, after: int | None) -> RunChange | RunPage:
+        """What is new on a run's page since event `after`; all of it where nobody remembers."""
+        page = self.page(run)
+        now = as_data(page)
+        with self._lock:
+            before = None if after is None else self._sent.get((run, after))
+            self._sent[run, page.sequence] = now
+            self._sent.move_to_end((run, page.sequence))
+            while len(self._sent) > _KEPT_STATES:
+                self._sent.popitem(last=False)
+        return page if before is None else changes(before, now)
 
     def portion(self, run: str, number: int) -> StepPortion:
         """The programs, evaluations and prompts of `PORTION` steps."""

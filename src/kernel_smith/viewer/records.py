@@ -136,6 +136,7 @@ class RunPage(Record):
     """Everything about a run but its programs and evaluations."""
 
     id: str
+    sequence: int = Field(description="the number of the last event that is in it")
     task: str
     description: str
     precision: str

@@ -38,6 +38,7 @@ def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | N
     names, steps = _columns(fold, positions)
     return RunPage(
         id=history.run,
+        sequence=fold.sequence,
         task=history.task.name,
         description=history.task.description,
         precision=history.task.precision.value,

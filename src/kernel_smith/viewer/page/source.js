@@ -49,11 +49,24 @@ class Embedded extends Source {
 
 class Live extends Source {
   live = true;
+  pages = new Map();
 
   async read([kind, id, portion]) {
+    return kind === "run" ? this.readRun(id) : this.fetch(kind, { id, portion });
+  }
+
+  // Of a run that is here already only what is new, unless the server remembers that state no more.
+  async readRun(id) {
+    const before = this.pages.get(id);
+    const answer = await this.fetch("run", { id, after: before?.sequence });
+    const page = answer.base === undefined ? answer : updated(before, answer);
+    this.pages.set(id, page);
+    return page;
+  }
+
+  async fetch(kind, options) {
     const query = new URLSearchParams();
-    if (id !== undefined) query.set("id", id);
-    if (portion !== undefined) query.set("portion", portion);
+    for (const [name, value] of Object.entries(options)) if (value !== undefined) query.set(name, value);
     const answer = await fetch(`data/${kind}?${query}`);
     if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `The server answered ${answer.status}.`);
     return answer.json();
@@ -72,4 +85,19 @@ class Live extends Source {
       changed(ids);
     });
   }
+}
+
+// The page that follows from another by what has changed (viewer/increments.py).
+function updated(before, change) {
+  const page = { ...before, ...change.values, sequence: change.sequence, steps: { ...before.steps } };
+  const apply = (owner, arrays) => {
+    for (const [name, { size, changed, added }] of Object.entries(arrays)) {
+      const array = owner[name].slice(0, size).concat(added);
+      for (const [position, value] of Object.entries(changed)) array[position] = value;
+      owner[name] = array;
+    }
+  };
+  apply(page, change.arrays);
+  apply(page.steps, change.columns);
+  return page;
 }
