@@ -1,9 +1,15 @@
-"""The library's transposed convolution with channels last; the rest in the pass that puts channels first."""
+"""The transposed convolution as gathered products, one set of taps for each parity of row and column.
+
+Channels last, with a row of zeros after each image: tiles are whole rows, shifted as the taps want
+them, and the tensor memory accelerator fills in zeros beside them. Even and odd columns are made from
+the same positions and interleaved in registers, so that whole rows are written, once, with all that
+follows done. Two programs share a multiprocessor: one computes while the other writes.
+"""
 
 import torch
-import torch.nn.functional as F
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
@@ -14,37 +20,73 @@ def mish(v):
 
 
 @triton.jit
-def channels_last(x, y, volume, C: tl.constexpr, BLOCK: tl.constexpr):
-    """Channels side by side: tensor cores take TF32 operands along the summed dimension alone."""
-    image = tl.program_id(1).to(tl.int64) * C * volume
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+def padded_channels_last(x, y, height, W: tl.constexpr, C: tl.constexpr):
+    """Channels side by side, and a row of zeros after each image."""
+    row = tl.program_id(0)
+    image = tl.program_id(1).to(tl.int64)
+    p = tl.arange(0, W)
     c = tl.arange(0, C)
-    v = tl.load(x + image + c[:, None] * volume + p[None, :], mask=(p < volume)[None, :], other=0.0)
-    tl.store(y + image + p[:, None] * C + c[None, :], tl.trans(v), mask=(p < volume)[:, None])
+    at = x + (image * C + c[:, None]) * height * W + row * W + p[None, :]
+    v = tl.load(at, mask=(row < height) & (p < W)[None, :], other=0.0)
+    to = y + (image * (height + 1) + row) * W * C + p[:, None] * C + c[None, :]
+    tl.store(to, tl.trans(v))
 
 
 @triton.jit
-def mish_clamp(v, bias, y, volume, added, factor, C: tl.constexpr, BLOCK: tl.constexpr):
-    """Read with channels last, written with channels first."""
-    image = tl.program_id(1).to(tl.int64) * C * volume
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    c = tl.arange(0, C)
-    inside = (p < volume)[:, None]
-    t = tl.load(v + image + p[:, None] * C + c[None, :], mask=inside, other=0.0)
-    t += tl.load(bias + c)[None, :]
-    t = tl.minimum(tl.maximum(mish(t) + added, -1.0), 1.0) * factor
-    tl.store(y + image + c[:, None] * volume + p[None, :], tl.trans(t), mask=(p < volume)[None, :])
+def pairs_of_columns(
+    x, taps, line, first_tap, odd_plane, odd_row, height,
+    W: tl.constexpr, C: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr,
+):
+    """What the transposed convolution (3 taps, step 2, padding 1) makes of some rows of the input:
+    the results in even and those in odd columns, for planes and rows of one parity.
+
+    Along each axis result 2j is tap 1 of x[j], and result 2j + 1 is tap 2 of x[j] plus tap 0 of x[j + 1].
+    """
+    BP: tl.constexpr = ROWS * W
+    even = tl.zeros((OUTPUTS, BP), tl.float32)
+    odd = tl.zeros((OUTPUTS, BP), tl.float32)
+    CHUNKS: tl.constexpr = C // BK
+    for step in range((1 + odd_plane) * (1 + odd_row) * CHUNKS):
+        turn = step // CHUNKS
+        down = turn // (1 + odd_row)
+        below = turn % (1 + odd_row)
+        tap = first_tap + (odd_plane - 2 * down) * 9 + (1 + odd_row - 2 * below) * 3
+        k = step % CHUNKS * BK
+        at = line + down * (height + 1) + below
+        here = tl.reshape(x.load([at, 0, k]), (BP, BK))
+        even = tl.dot(taps.load([(tap + 1) * OUTPUTS, k]), here.T, even, input_precision="tf32")
+        odd = tl.dot(taps.load([(tap + 2) * OUTPUTS, k]), here.T, odd, input_precision="tf32")
+        right = tl.reshape(x.load([at, 1, k]), (BP, BK))
+        odd = tl.dot(taps.load([tap * OUTPUTS, k]), right.T, odd, input_precision="tf32")
+    return even, odd
 
 
-def with_channels_last(x):
-    """The same tensor with its channels side by side, as the library's convolution wants it."""
-    batch, channels = x.shape[:2]
-    volume = x[0, 0].numel()
-    last = x.new_empty(batch, *x.shape[2:], channels)
-    channels_last[(triton.cdiv(volume, 128), batch)](
-        x.contiguous(), last, volume, C=channels, BLOCK=128, num_warps=8
+@triton.jit
+def transposed_mish(
+    x, taps, bias, y, depth, height, added, factor,
+    W: tl.constexpr, C: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr,
+):
+    # The parities with the most taps go first. ROWS divides the height: a tile lies in one plane.
+    odd_row = 1 - tl.program_id(0) % 2
+    odd_plane = 0
+    tile = tl.program_id(0) // 2
+    image = tl.program_id(1)
+    plane = tile * ROWS // height
+    row = tile * ROWS % height
+    line = image * (height + 1) + row
+    even, odd = pairs_of_columns(
+        x, taps, line, 0, odd_plane, odd_row, height, W, C, OUTPUTS, ROWS, BK
     )
-    return last.movedim(-1, 1)
+    co = tl.arange(0, OUTPUTS)
+    b = tl.load(bias + co)[:, None]
+    even = tl.minimum(tl.maximum(mish(even + b) + added, -1.0), 1.0) * factor
+    odd = tl.minimum(tl.maximum(mish(odd + b) + added, -1.0), 1.0) * factor
+    v = tl.reshape(tl.join(even, odd), (OUTPUTS, 2 * ROWS * W))
+    q = tl.arange(0, 2 * ROWS * W)
+    to = (2 * (row + q // (2 * W)) + odd_row) * 2 * W + q % (2 * W)
+    volume = 4 * depth * height * W
+    at = y + (image * OUTPUTS + co).to(tl.int64)[:, None] * volume + to[None, :]
+    tl.store(at, v)
 
 
 class ModelNew(torch.nn.Module):
@@ -60,15 +102,19 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         layer = self.conv_transpose
-        weight = layer.weight.contiguous(memory_format=torch.channels_last)
-        v = F.conv_transpose2d(
-            with_channels_last(x), weight, None, layer.stride, layer.padding, layer.output_padding
+        batch, inputs, height, width = x.shape
+        outputs = layer.weight.shape[1]
+        last = x.new_empty(batch * (height + 1), width, inputs)
+        padded_channels_last[(height + 1, batch)](
+            x.contiguous(), last, height, W=width, C=inputs, num_warps=8
         )
-        batch, channels = v.shape[:2]
-        y = x.new_empty(v.shape)
-        volume = y[0, 0].numel()
-        v = v.movedim(1, -1).contiguous()
-        mish_clamp[(triton.cdiv(volume, 128), batch)](
-            v, layer.bias, y, volume, self.add_value, self.scale, C=channels, BLOCK=128, num_warps=8
+        taps = layer.weight.flatten(2).permute(2, 1, 0).reshape(-1, inputs)
+        y = x.new_empty(batch, outputs, 2 * height, 2 * width)
+        rows, bk = 128 // width, 32
+        transposed_mish[(2 * (height // rows), batch)](
+            TensorDescriptor.from_tensor(last, [rows, width, bk]),
+            TensorDescriptor.from_tensor(taps, [outputs, bk]),
+            layer.bias, y, 1, height, self.add_value, self.scale,
+            W=width, C=inputs, OUTPUTS=outputs, ROWS=rows, BK=bk, num_warps=4, num_stages=2,
         )
         return y

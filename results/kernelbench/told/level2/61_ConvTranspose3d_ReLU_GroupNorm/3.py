@@ -1,43 +1,77 @@
-"""The library's transposed convolution with channels last; statistics of its ReLU in one pass, and
-all the rest in the pass that puts channels first."""
+"""The transposed convolution as one product with 27 shifted reads, ReLU and statistics on its tiles.
+
+With two zeros after each row, column and plane the input has the result's shape, and a shifted tap is
+a shifted tile, which the tensor memory accelerator reads as it stands. Each tile leaves mean and
+squared deviations per channel behind; they are merged into one factor and shift per channel, and one
+pass applies those.
+"""
 
 import torch
-import torch.nn.functional as F
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
-def channels_last(x, y, volume, C: tl.constexpr, BLOCK: tl.constexpr):
-    """Channels side by side: tensor cores take TF32 operands along the summed dimension alone."""
-    image = tl.program_id(1).to(tl.int64) * C * volume
+def padded_channels_last(
+    x, y, depth, height, width, MORE: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Channels side by side, and MORE zeros after each row, column and plane.
+
+    What lies before the first of a row is then a zero of the row before: every shift is a shift of
+    the flat position, which the tensor memory accelerator can do.
+    """
+    image = tl.program_id(1).to(tl.int64)
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, C)
-    v = tl.load(x + image + c[:, None] * volume + p[None, :], mask=(p < volume)[None, :], other=0.0)
-    tl.store(y + image + p[:, None] * C + c[None, :], tl.trans(v), mask=(p < volume)[:, None])
+    column = p % (width + MORE)
+    row = p // (width + MORE) % (height + MORE)
+    plane = p // ((width + MORE) * (height + MORE))
+    seen = (column < width) & (row < height) & (plane < depth)
+    volume = depth * height * width
+    at = (plane * height + row) * width + column
+    v = tl.load(
+        x + image * C * volume + c[:, None] * volume + at[None, :], mask=seen[None, :], other=0.0
+    )
+    padded = (depth + MORE) * (height + MORE) * (width + MORE)
+    to = y + image * C * padded + p[:, None] * C + c[None, :]
+    tl.store(to, tl.trans(v), mask=(p < padded)[:, None])
 
 
 @triton.jit
-def measure_channels(v, found, volume, C: tl.constexpr, BP: tl.constexpr, BLOCK: tl.constexpr):
-    """Mean and squared deviations of BP positions of one image, for each channel."""
+def transposed_relu(
+    x, taps, y, found, height, width, volume: tl.constexpr,
+    C: tl.constexpr, OUTPUTS: tl.constexpr, BP: tl.constexpr, BK: tl.constexpr,
+):
+    """Result o is the sum over k of tap k of x[o - k]."""
     tile = tl.program_id(0)
-    start = v + tl.program_id(1).to(tl.int64) * C * volume
-    c = tl.arange(0, C)
-    shift = tl.maximum(tl.load(start + tile * BP * C + c), 0.0)[None, :]
-    total = tl.zeros((BLOCK, C), tl.float32)
-    squares = tl.zeros((BLOCK, C), tl.float32)
-    for first in range(0, BP, BLOCK):
-        p = tile * BP + first + tl.arange(0, BLOCK)
-        inside = (p < volume)[:, None]
-        t = tl.load(start + p[:, None] * C + c[None, :], mask=inside, other=0.0)
-        t = tl.where(inside, tl.maximum(t, 0.0) - shift, 0.0)
-        total += t
-        squares += t * t
-    count = tl.minimum(volume - tile * BP, BP).to(tl.float32)
-    mean = tl.sum(total, 0) / count
-    out = found + (tl.program_id(1) * tl.num_programs(0) + tile) * 2 * C + c
-    tl.store(out, mean + tl.sum(shift, 0))
-    tl.store(out + C, tl.maximum(tl.sum(squares, 0) - mean * mean * count, 0.0))
+    image = tl.program_id(1)
+    co = tl.arange(0, OUTPUTS)
+    start = image * volume + tile * BP
+    total = tl.zeros((OUTPUTS, BP), tl.float32)
+    CHUNKS: tl.constexpr = C // BK
+    for step in range(27 * CHUNKS):
+        tap = step // CHUNKS
+        k = step % CHUNKS * BK
+        back = (tap // 9 * (height + 2) + tap // 3 % 3) * (width + 2) + tap % 3
+        v = x.load([start - back, k])
+        total = tl.dot(taps.load([tap * OUTPUTS, k]), v.T, total, input_precision="tf32")
+    # One half of the positions after the other: fewer registers are in use at once.
+    HALF: tl.constexpr = BP // 2
+    left, right = tl.split(tl.permute(tl.reshape(total, (OUTPUTS, 2, HALF)), (0, 2, 1)))
+    for half in tl.static_range(2):
+        v = tl.maximum(left if half == 0 else right, 0.0)
+        part = 2 * tile + half
+        q = part * HALF + tl.arange(0, HALF)
+        real = (q < volume)[None, :]
+        at = y + image.to(tl.int64) * OUTPUTS * volume + co[:, None] * volume + q[None, :]
+        tl.store(at, v, mask=real)
+        count = tl.maximum(tl.minimum(volume - part * HALF, HALF), 1).to(tl.float32)
+        mean = tl.sum(tl.where(real, v, 0.0), 1) / count
+        apart = tl.where(real, v - mean[:, None], 0.0)
+        out = found + (image * 2 * tl.num_programs(0) + part) * 2 * OUTPUTS + co
+        tl.store(out, mean)
+        tl.store(out + OUTPUTS, tl.sum(apart * apart, 1))
 
 
 @triton.jit
@@ -63,27 +97,13 @@ def finish_statistics(
 
 
 @triton.jit
-def normalise(v, affine, y, volume, C: tl.constexpr, BLOCK: tl.constexpr):
-    """Read with channels last, written with channels first."""
-    image = tl.program_id(1).to(tl.int64) * C * volume
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    c = tl.arange(0, C)
-    factor = tl.load(affine + (tl.program_id(1) * C + c) * 2)[None, :]
-    shift = tl.load(affine + (tl.program_id(1) * C + c) * 2 + 1)[None, :]
-    t = tl.load(v + image + p[:, None] * C + c[None, :], mask=(p < volume)[:, None], other=0.0)
-    t = tl.maximum(t, 0.0) * factor + shift
-    tl.store(y + image + c[:, None] * volume + p[None, :], tl.trans(t), mask=(p < volume)[None, :])
-
-
-def with_channels_last(x):
-    """The same tensor with its channels side by side, as the library's convolution wants it."""
-    batch, channels = x.shape[:2]
-    volume = x[0, 0].numel()
-    last = x.new_empty(batch, *x.shape[2:], channels)
-    channels_last[(triton.cdiv(volume, 128), batch)](
-        x.contiguous(), last, volume, C=channels, BLOCK=128, num_warps=8
-    )
-    return last.movedim(-1, 1)
+def apply_affine(y, affine, volume: tl.constexpr, BLOCK: tl.constexpr):
+    plane = tl.program_id(1).to(tl.int64)
+    factor = tl.load(affine + plane * 2)
+    shift = tl.load(affine + plane * 2 + 1)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(y + plane * volume + at, mask=at < volume, other=0.0)
+    tl.store(y + plane * volume + at, v * factor + shift, mask=at < volume)
 
 
 class ModelNew(torch.nn.Module):
@@ -96,25 +116,31 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         norm = self.group_norm
-        weight = self.conv_transpose.weight.contiguous(memory_format=torch.channels_last_3d)
-        v = F.conv_transpose3d(with_channels_last(x), weight, self.conv_transpose.bias)
-        batch, channels = v.shape[:2]
-        y = x.new_empty(v.shape)
+        batch, inputs, depth, height, width = x.shape
+        taps = self.conv_transpose.weight.flatten(2).permute(2, 1, 0).contiguous()
+        outputs = taps.shape[1]
+        y = x.new_empty(batch, outputs, depth + 2, height + 2, width + 2)
         volume = y[0, 0].numel()
-        v = v.movedim(1, -1).contiguous()
-        each = 512
-        tiles = triton.cdiv(volume, each)
-        found = x.new_empty(batch, tiles, 2, channels)
-        measure_channels[(tiles, batch)](
-            v, found, volume, C=channels, BP=each, BLOCK=32, num_warps=8
+        last = x.new_empty(batch * volume, inputs)
+        padded_channels_last[(triton.cdiv(volume, 128), batch)](
+            x.contiguous(), last, depth, height, width, MORE=2, C=inputs, BLOCK=128, num_warps=8
         )
-        affine = x.new_empty(batch, channels, 2)
+        block = 256
+        tiles = triton.cdiv(volume, block)
+        found = x.new_empty(batch, 2 * tiles, 2, outputs)
+        transposed_relu[(tiles, batch)](
+            TensorDescriptor.from_tensor(last, [block, 32]),
+            TensorDescriptor.from_tensor(taps.view(-1, inputs), [outputs, 32]),
+            y, found, height, width, volume=volume,
+            C=inputs, OUTPUTS=outputs, BP=block, BK=32, num_warps=8, num_stages=4,
+        )
+        affine = x.new_empty(batch, outputs, 2)
         finish_statistics[(batch, norm.num_groups)](
-            found, norm.weight, norm.bias, affine, volume, tiles, norm.eps,
-            EACH=channels // norm.num_groups, OUTPUTS=channels,
-            TILES=triton.next_power_of_2(tiles), BP=each, num_warps=4,
+            found, norm.weight, norm.bias, affine, volume, 2 * tiles, norm.eps,
+            EACH=outputs // norm.num_groups, OUTPUTS=outputs,
+            TILES=triton.next_power_of_2(2 * tiles), BP=block // 2, num_warps=4,
         )
-        normalise[(triton.cdiv(volume, 64), batch)](
-            v, affine, y, volume, C=channels, BLOCK=64, num_warps=8
+        apply_affine[(triton.cdiv(volume, 4096), batch * outputs)](
+            y, affine, volume=volume, BLOCK=4096, num_warps=8
         )
         return y
