@@ -176,7 +176,7 @@ class SwinMLPBlock(torch.nn.Module):
         bn = 128 if channels <= 128 else 64 if rows > 1024 else 32
         linear[(triton.cdiv(rows, bm), triton.cdiv(channels, bn))](
             hidden, mean, factor, norm.weight, norm.bias, fc2.weight, fc2.bias, mixed, y, rows,
-            K=fc2.in_features, N=channels, FIRST=False, BM=bm, BN=bn, BK=32, num_warps=4, num_stages=4,
+            K=fc2.in_features, N=channels, FIRST=False, BM=bm, BN=bn, BK=32, num_warps=8 if bn == 128 else 4, num_stages=4,
         )
         return y
 
