@@ -67,8 +67,22 @@ class Op:
         allowed = self.allowed
         narrow = min(allowed, _MOST_IN_FLOAT32) if allowed and self.is_strict else allowed
         parts = {"ALLOWED": _number(allowed), "ALLOWED_IN_FLOAT32": _number(narrow)}
-        parts |= {"EXTRA": extra, "ENDING": ending}
+        parts |= {"EXTRA": extra, "ENDING": ending} | self._without_gpu()
         return self._filled("op_test", self._for_callers(module) | parts)
+
+    def _without_gpu(self) -> dict[str, str]:
+        """Triton's interpreter rounds to 8 bits in another way than GPUs do."""
+        if "float8" in self.kernel:
+            return {
+                "INTERPRETED": "False",
+                "WITHOUT_GPU": "It needs a GPU: Triton's interpreter rounds to float8 differently.",
+                "WHY_SKIPPED": "needs a GPU",
+            }
+        return {
+            "INTERPRETED": 'os.environ.get("TRITON_INTERPRET") == "1"',
+            "WITHOUT_GPU": "Without a GPU: TRITON_INTERPRET=1 python -m pytest, for small sizes.",
+            "WHY_SKIPPED": "needs a GPU, or TRITON_INTERPRET=1",
+        }
 
     def benchmark_text(self, module: str) -> str:
         judged = {

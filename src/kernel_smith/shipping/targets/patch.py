@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.shipping.found import Optimized
+from kernel_smith.shipping.parcel import pull_request
 from kernel_smith.shipping.targets.base import Target
 from kernel_smith.shipping.targets.op import Op
+from kernel_smith.store import StepFacts
 
 _SETTINGS = ("pyproject.toml", "setup.cfg", "ruff.toml", ".isort.cfg", ".flake8", ".editorconfig")
 
@@ -48,6 +51,18 @@ def make_patch(target: Target, op: Op, checkout: Path) -> Patch:
         text = _difference(Path(folder))
     _check_applies(text, checkout)
     return Patch(text, [*added, *changed], missing)
+
+
+def with_text(
+    patch: Patch, target: Target, op: Op, found: Optimized, lineage: Sequence[StepFacts]
+) -> str:
+    """The patch, and before it the text of a pull request, which `git apply` skips."""
+    licence = (
+        f"everything here is offered under the licence of {target.name}; the kernel is the run's, "
+        "the reference is the task's own text"
+    )
+    text = pull_request(found, lineage, op.name, target.commands(op), licence)
+    return f"{text}\n{patch.text}"
 
 
 def _write(path: Path, text: str) -> None:
