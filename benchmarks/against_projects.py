@@ -3,11 +3,13 @@
     python benchmarks/against_projects.py --sglang CHECKOUT --lmdeploy CHECKOUT --json results.json
     python benchmarks/against_projects.py --sglang CHECKOUT --lmdeploy CHECKOUT --copy-to FOLDER
     python benchmarks/against_projects.py --sglang FOLDER/sglang --lmdeploy FOLDER/lmdeploy ...
+    python benchmarks/against_projects.py --sglang CHECKOUT ... --json results.json --patches FOLDER
 
 Their function becomes the reference of a task, so the judge times both side by side, and sees that
 both compute the same. Nothing of theirs is installed: the function is taken from its file with what
 it needs. `--copy-to` copies those few files alone, for a machine without a checkout. `--interpret`
-checks the small workloads in Triton's interpreter, where there is no GPU.
+checks the small workloads in Triton's interpreter, where there is no GPU. `--patches` measures
+nothing, and writes what the results show to be faster as patches for the checkouts.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ from common import describe_machine, progress
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.records import Candidate, Evaluation, Options, Task
+from kernel_smith.shipping.found import Optimized
+from kernel_smith.shipping.targets import find_target
+from kernel_smith.shipping.targets.op import op_of
+from kernel_smith.shipping.targets.patch import make_patch, with_text
 from kernel_smith.shipping.theirs import Theirs, take_function
 from kernel_smith.shipping.verify import held_against
 from kernel_smith.tasks import find_task
@@ -157,6 +163,29 @@ def copy_files(chosen: dict[str, Pair], checkouts: dict[str, Path], target: Path
         (copy / COMMIT).write_text(commit_of(checkout) + "\n")
 
 
+def write_patches(report: dict[str, Any], checkouts: dict[str, Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, row in report["pairs"].items():
+        pair = PAIRS[name]
+        if pair.project not in checkouts or row.get("speedup", {"low": 0})["low"] <= 1:
+            print(f"{name}: not faster, or no checkout of {pair.project}")
+            continue
+        evaluation = Evaluation.model_validate(row["evaluation"])
+        why = f"measured against {row['function']} of {row['commit'][:12]}"
+        task, told = find_task(pair.task), candidate_of(pair)
+        found = Optimized("against_projects", task, told, evaluation, why, confirmed=True)
+        target, op = find_target(pair.project), op_of(found, f"fast_{name}")
+        patch = make_patch(target, op, checkouts[pair.project].absolute())
+        text = with_text(patch, target, op, found, ())
+        path = folder / f"{pair.project}_{name}.patch"
+        path.write_text(text.replace("| eager |", f"| `{pair.function}` today |"))
+        print(path, *patch.files, *(f"not formatted by {tool}" for tool in patch.unformatted_by))
+
+
+def candidate_of(pair: Pair) -> Candidate:
+    return Candidate(backend="triton", source=pair.kernel.read_text(), name=pair.kernel.name)
+
+
 def row_of(pair: Pair, checkout: Path, evaluation: Evaluation) -> dict[str, Any]:
     row: dict[str, Any] = {
         "project": pair.project,
@@ -167,6 +196,7 @@ def row_of(pair: Pair, checkout: Path, evaluation: Evaluation) -> dict[str, Any]
         "reason": evaluation.reason and str(evaluation.reason),
         "message": evaluation.message,
         "device": evaluation.device and evaluation.device.name,
+        "evaluation": evaluation.model_dump(mode="json"),
     }
     if evaluation.timing is None:
         return row
@@ -203,6 +233,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=list(PAIRS), default=None)
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--copy-to", type=Path, default=None, help="copy the files, and end")
+    parser.add_argument("--patches", type=Path, default=None, help="write patches, and end")
     parser.add_argument("--interpret", action="store_true")
     asked = parser.parse_args()
     checkouts = {name: path for name in ROOTS if (path := getattr(asked, name)) is not None}
@@ -214,19 +245,19 @@ def main() -> None:
     if asked.copy_to is not None:
         copy_files(chosen, checkouts, asked.copy_to)
         return
+    if asked.patches is not None:
+        write_patches(json.loads(asked.json.read_text()), checkouts, asked.patches)
+        return
     if asked.interpret:
         os.environ["TRITON_INTERPRET"] = "1"  # for the judge itself, before it imports Triton
     report: dict[str, Any] = {"machine": describe_machine(), "pairs": {}}
     with LocalEngine() as engine:
         for name, pair in chosen.items():
             checkout = checkouts[pair.project].absolute()
-            candidate = Candidate(
-                backend="triton", source=pair.kernel.read_text(), name=pair.kernel.name
-            )
             try:
                 task = task_of(pair, checkout, interpret=asked.interpret)
                 options = Options(interpret=asked.interpret)
-                evaluation = engine.evaluate(task, candidate, options, progress=progress)
+                evaluation = engine.evaluate(task, candidate_of(pair), options, progress=progress)
                 row = row_of(pair, checkout, evaluation)
             except (UserError, InternalError) as error:
                 row = {"project": pair.project, "function": pair.function, "ok": False}

@@ -1,34 +1,193 @@
-"""`kernel-smith ship`: from the winner of a run to what a maintainer merges."""
+"""`kernel-smith ship`: from the winner of a run to what a maintainer merges.
+
+`ship RUN` writes it, `ship verify RUN` holds it against the function that a project has today.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from kernel_smith.cli.output import command_of, console, print_json, print_next
+from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
+    from kernel_smith.records import Evaluation
+    from kernel_smith.shipping.found import Optimized
+    from kernel_smith.store import StepFacts
+
+_WRITE = "write"
+
+
+class _Ship(TyperGroup):
+    """`ship RUN` is short for `ship write RUN`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = [_WRITE, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Ship,
+    no_args_is_help=True,
+    help="Write a run's best kernel for a maintainer: `ship RUN` is short for `ship write RUN`.",
+)
+
+RunName = Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")]
+StorePath = Annotated[Path | None, typer.Option(help="The file that runs are kept in.")]
+TargetName = Annotated[
+    str | None,
+    typer.Option(help="The project: sglang, lmdeploy, vllm or flash-linear-attention."),
+]
+
+
+@app.command(_WRITE)
 def ship(
-    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
-    to: Annotated[Path, typer.Option(help="The folder to write to.")],
+    run: RunName,
+    to: Annotated[Path, typer.Option(help="The folder, or with --target the patch, to write.")],
     name: Annotated[
-        str | None, typer.Option(help="The package's name; default: the task's.")
+        str | None, typer.Option(help="The package's or module's name; default: the task's.")
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    target: TargetName = None,
+    checkout: Annotated[
+        Path | None, typer.Option(help="Where the project is checked out; it is only read.")
+    ] = None,
+    store: StorePath = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Write the best kernel of a run as a package that runs without kernel-smith.
+    """Write the best kernel of a run as a package, or as a patch for a project's checkout.
 
     Beside it: its tests against the reference, a benchmark with the judge's figures, and the text
     of a pull request. Exits with 0 if the kernel was confirmed to be faster, and with 1 if not.
     """
+    if (target is None) != (checkout is None):
+        raise BadInput(
+            "--target and --checkout go together",
+            hint="--target sglang --checkout PATH, or neither of them for a package",
+        )
+    found, lineage = _winner(run, store)
+    title = re.sub(r"\W", "_", found.task.name)
+    if target is not None and checkout is not None:
+        written, following, why = _write_patch(
+            found, lineage, to, name or title, target, checkout.expanduser().absolute()
+        )
+    else:
+        written, following, why = _write_package(found, lineage, to, name or f"fast_{title}")
+    if json:
+        shown = {"run": found.run, "confirmed": found.confirmed, "written": written}
+        print_json(shown)
+    else:
+        console.print(f"{found!r}", markup=False)
+        for path in written:
+            console.print(f"  {path}", markup=False)
+        print_next(following, why)
+    raise typer.Exit(0 if found.confirmed else 1)
+
+
+def _write_package(
+    found: Optimized, lineage: Sequence[StepFacts], to: Path, name: str
+) -> tuple[list[str], str, str]:
+    from kernel_smith.shipping.parcel import pack
+
+    written = [str(path) for path in pack(found, lineage, to, name)]
+    return written, f"cd {to} && python -m pytest tests/test_{name}.py", "does it work there?"
+
+
+def _write_patch(
+    found: Optimized,
+    lineage: Sequence[StepFacts],
+    to: Path,
+    name: str,
+    target: str,
+    checkout: Path,
+) -> tuple[list[str], str, str]:
+    from kernel_smith.shipping.targets import find_target
+    from kernel_smith.shipping.targets.op import op_of
+    from kernel_smith.shipping.targets.patch import make_patch, with_text
+
+    project = find_target(target)
+    patch = make_patch(project, op_of(found, name), checkout)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_text(with_text(patch, project, op_of(found, name), found, lineage), "utf-8")
+    for program in patch.unformatted_by:
+        console.print(
+            f"note: {program} is not installed here, so {target} may want it in another form",
+            markup=False,
+        )
+    apply = f"git -C {checkout} apply {to.absolute()}"
+    return [str(to), *patch.files], apply, "then run its tests there"
+
+
+@app.command()
+def verify(
+    run: RunName,
+    function: Annotated[
+        str, typer.Option(help="What the project runs today: FILE:FUNCTION, from the checkout.")
+    ],
+    checkout: Annotated[Path, typer.Option(help="Where the project is checked out.")],
+    call: Annotated[
+        str | None,
+        typer.Option(
+            help="How to call it, such as 'rms_norm(x, self.weight)'; default: as forward is."
+        ),
+    ] = None,
+    target: TargetName = None,
+    inexact: Annotated[
+        bool,
+        typer.Option("--inexact", help="Its results are right, not those in double precision."),
+    ] = False,
+    store: StorePath = None,
+    engine: EngineAddress = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Judge the best kernel of a run once more, against the function that a project has today.
+
+    The function is taken from its file with what it needs; nothing is installed. Exits with 0 if
+    the kernel is right and faster beyond doubt, and with 1 if not.
+    """
+    from kernel_smith.evaluation.engines import open_engine
+    from kernel_smith.records import Options
+    from kernel_smith.shipping.targets import find_target
+    from kernel_smith.shipping.verify import task_against
+
+    found, _ = _winner(run, store)
+    root = "." if target is None else find_target(target).root
+    task = task_against(
+        found.task, checkout.expanduser().absolute(), root, function, call, exact=not inexact
+    )
+    with progress(quiet) as report, open_engine(engine) as judges:
+        report(f"holding {found.task.name} against {function}")
+        evaluation = judges.submit(task, found.candidate, Options()).result()
+    if json:
+        print_json(evaluation.model_dump(mode="json"))
+    else:
+        _print_comparison(evaluation, function)
+        patch = command_of("ship", found.run, "--to", "mine.patch", store=store)
+        print_next(f"{patch} --target NAME --checkout {checkout}", "write it as a patch")
+    timing = evaluation.timing
+    raise typer.Exit(0 if evaluation.ok and timing and timing.speedup.low > 1 else 1)
+
+
+def _print_comparison(evaluation: Evaluation, function: str) -> None:
+    from kernel_smith.shipping.verify import comparison
+
+    for line in comparison(evaluation, function):
+        console.print(line, markup=False)
+
+
+def _winner(run: str, store: Path | None) -> tuple[Optimized, Sequence[StepFacts]]:
+    """The best of a run, and how it came about. Raises `BadInput` if there is none."""
     from kernel_smith.runs.run import fold
     from kernel_smith.shipping.found import Optimized
-    from kernel_smith.shipping.parcel import pack
     from kernel_smith.store import History, Store, default_path
 
     with Store.open(store or default_path()) as book:
@@ -41,14 +200,4 @@ def ship(
             hint=command_of("runs", "show", wanted, store=store),
         )
     found = Optimized.of(state, history.ended or "still under way")
-    package = name or "fast_" + re.sub(r"\W", "_", found.task.name)
-    written = pack(found, history.lineage(history.best), to, package)
-    if json:
-        shown = {"run": wanted, "confirmed": found.confirmed, "written": [str(p) for p in written]}
-        print_json(shown)
-    else:
-        console.print(f"{found!r}", markup=False)
-        for path in written:
-            console.print(f"  {path}", markup=False)
-        print_next(f"cd {to} && python -m pytest tests/test_{package}.py", "does it work there?")
-    raise typer.Exit(0 if found.confirmed else 1)
+    return found, history.lineage(history.best)

@@ -39,17 +39,33 @@ def _template(which: str, name: str) -> str:
     return (_TEMPLATES / f"{which}.txt").read_text("utf-8").replace("@NAME@", name)
 
 
-def pull_request(found: Optimized, lineage: Sequence[StepFacts], name: str) -> str:
-    """The text that a maintainer reads first: what changes, what was measured, where it is from."""
+_OUR_PARTS = (
+    "`runtime/` and `inline/` are parts of kernel-smith (MIT licence); the reference is the task's "
+    "own text"
+)
+
+
+def pull_request(
+    found: Optimized,
+    lineage: Sequence[StepFacts],
+    name: str,
+    commands: Sequence[str] | None = None,
+    licence: str = _OUR_PARTS,
+) -> str:
+    """The text that a maintainer reads first: what changes, what was measured, where it is from.
+
+    `commands` try it out; by default those of a package. `licence` says whose parts are in it.
+    """
     evaluation = found.evaluation
+    tried = commands or [f"python -m pytest tests/test_{name}.py", f"python benchmark_{name}.py"]
     title = f"# A faster kernel for `{found.task.name}`"
     parts = [
         title,
         _summary(found, name),
         "## Measured\n\n" + _table(evaluation) + "\n\n" + _conditions(evaluation),
         "## Verified\n\n" + _verified(found),
-        f"## Try it\n\n    python -m pytest tests/test_{name}.py\n    python benchmark_{name}.py",
-        "## Provenance\n\n" + _provenance(found, lineage),
+        "## Try it\n\n" + _indented("\n".join(tried)),
+        "## Provenance\n\n" + _provenance(found, lineage, licence),
         "## The judge's report\n\n" + _indented(render(evaluation)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -111,7 +127,7 @@ def _verified(found: Optimized) -> str:
     )
 
 
-def _provenance(found: Optimized, lineage: Sequence[StepFacts]) -> str:
+def _provenance(found: Optimized, lineage: Sequence[StepFacts], licence: str) -> str:
     steps = "\n".join(
         f"  {number}. {step.proposer}: {step.summary or 'a first program'} ({step.candidate[:12]})"
         for number, step in enumerate(lineage, 1)
@@ -121,8 +137,7 @@ def _provenance(found: Optimized, lineage: Sequence[StepFacts]) -> str:
         f"- task `{found.task.content_hash[:16]}`, kernel `{found.candidate.content_hash[:16]}`, "
         f"precision {found.task.precision.value}\n"
         f"- how the kernel came about:\n{steps}\n"
-        "- `runtime/` and `inline/` are parts of kernel-smith (MIT licence); the reference is the "
-        "task's own text"
+        f"- {licence}"
     )
 
 

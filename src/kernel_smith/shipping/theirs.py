@@ -2,7 +2,8 @@
 
 Nothing of the project is imported or installed: the closure is taken on syntax trees, file by file.
 What comes from elsewhere, such as torch and Triton, stays an import. What a function imports when
-it is called stays where it is, and fails there if it is reached.
+it is called stays where it is, and fails there if it is reached. A single text, such as a task or a
+candidate, can be taken apart in the same way.
 """
 
 from __future__ import annotations
@@ -30,9 +31,16 @@ class _File:
 
     path: Path
     own: SourceFile  # where its relative imports start from
+    lines: list[str]
     statements: list[ast.stmt]
     binders: dict[str, list[int]]  # name -> the statements that bind it
     needed: set[int] = field(default_factory=set)
+
+    def text_of(self, statement: ast.stmt) -> str:
+        """As its author wrote it, with decorators and the comments inside."""
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([statement.lineno, *(each.lineno for each in decorators)])
+        return "\n".join(self.lines[first - 1 : statement.end_lineno])
 
 
 class Theirs(NamedTuple):
@@ -54,10 +62,19 @@ def take_function(root: Path, file: Path, function: str) -> Theirs:
     return closure.taken()
 
 
+def take_names(source: str, *names: str) -> str:
+    """Take what defines some names out of one text, with what that needs. Raises `BadInput`."""
+    file = Path("source.py")
+    closure = _Closure(Path("nowhere"), {file: _parsed(file, file, source)})
+    for name in names:
+        closure.need(file, name)
+    return closure.taken().text
+
+
 class _Closure:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: dict[Path, _File] | None = None) -> None:
         self._root = root
-        self._files: dict[Path, _File] = {}
+        self._files: dict[Path, _File] = files or {}
         self._imports: dict[str, str] = {}
         self._definitions: list[str] = []  # in an order in which they can be executed
         self._homes: dict[str, tuple[Path, str]] = {}  # where a name is from, and its definition
@@ -85,7 +102,7 @@ class _Closure:
             elif index not in file.needed:
                 file.needed.add(index)
                 self._need_inside(file, statement)
-                self._define(name, path, ast.unparse(statement))
+                self._define(name, path, file.text_of(statement))
 
     def _need_inside(self, file: _File, statement: ast.stmt) -> None:
         inner = {alias for node in ast.walk(statement) for alias in _bound_by_import(file, node)}
@@ -143,18 +160,22 @@ class _Closure:
     def _read(self, path: Path) -> _File:
         if path not in self._files:
             try:
-                tree = ast.parse(path.read_text("utf-8"))
-                inside = path.relative_to(self._root)
+                text, inside = path.read_text("utf-8"), path.relative_to(self._root)
+                self._files[path] = _parsed(path, inside, text)
             except (OSError, SyntaxError, ValueError) as error:
                 raise BadInput(f"{path} cannot be read: {error}", hint=_ADVICE) from None
-            parts = inside.with_suffix("").parts
-            parts = parts[:-1] if parts[-1] == "__init__" else parts
-            file = _File(path, SourceFile(str(inside), ".".join(parts)), tree.body, {})
-            for index, statement in enumerate(tree.body):
-                for name in _bound(statement):
-                    file.binders.setdefault(name, []).append(index)
-            self._files[path] = file
         return self._files[path]
+
+
+def _parsed(path: Path, inside: Path, text: str) -> _File:
+    parts = inside.with_suffix("").parts
+    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    statements = ast.parse(text).body
+    file = _File(path, SourceFile(str(inside), module), text.splitlines(), statements, {})
+    for index, statement in enumerate(statements):
+        for name in _bound(statement):
+            file.binders.setdefault(name, []).append(index)
+    return file
 
 
 def _bound(statement: ast.stmt) -> list[str]:

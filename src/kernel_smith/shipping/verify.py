@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import symtable
 import textwrap
+from pathlib import Path
 
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Task
+from kernel_smith.records import Evaluation, Interval, Task
+from kernel_smith.shipping.theirs import take_function
 
 _WRAPPED = """\
 {source}
@@ -33,6 +35,51 @@ _EXACTLY = """\
         if any(isinstance(x, torch.Tensor) and x.dtype is torch.float64 for x in given):
             return super().forward({names})
 """
+
+
+def task_against(
+    task: Task, checkout: Path, root: str, function: str, call: str | None, *, exact: bool = True
+) -> Task:
+    """The task with a function of a checkout, FILE:FUNCTION, as its reference.
+
+    `root` is the folder of the checkout that the project's imports start from.
+    """
+    file, _, name = function.rpartition(":")
+    if not file or not name.isidentifier():
+        raise BadInput(
+            f"{function!r} names no function, expected FILE:FUNCTION",
+            hint="--function lmdeploy/pytorch/kernels/cuda/rms_norm.py:rms_norm",
+        )
+    start = checkout / root
+    places = [checkout / file, start / file]
+    path = next((each for each in places if each.is_file()), places[0])
+    theirs = take_function(start.resolve(), path.resolve(), name)
+    if call is None:
+        arguments = ", ".join(argument.arg for argument in _forward(task).args.args[1:])
+        call = f"{name}({arguments})"
+    return held_against(task, theirs.text, call, function, exact=exact)
+
+
+def comparison(evaluation: Evaluation, function: str) -> list[str]:
+    """What a judge found, as lines: before is theirs, after is ours."""
+    if not evaluation.ok:
+        return [f"refused: {evaluation.reason}: {evaluation.message}"]
+    if evaluation.timing is None:
+        return [f"right, as {function} is; nothing was timed"]
+    lines = ["| workload | before | after | speedup (95%) |", "|---|---|---|---|"]
+    for timed in evaluation.timing.workloads:
+        theirs = timed.baselines[0]
+        lines.append(
+            f"| {timed.workload} | {1e6 * theirs.seconds.p50:.2f} us "
+            f"| {1e6 * timed.candidate.p50:.2f} us | {_ratio(theirs.speedup)} |"
+        )
+    whole = evaluation.timing.speedup
+    where = evaluation.device.name if evaluation.device else evaluation.environment.processor
+    return [*lines, f"{_ratio(whole)} of {function}, on {where}"]
+
+
+def _ratio(speedup: Interval) -> str:
+    return f"{speedup.value:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
 
 
 def held_against(task: Task, theirs: str, call: str, origin: str, *, exact: bool = True) -> Task:

@@ -71,12 +71,12 @@ class Replacement:
         return {
             name: sizes
             for name, sizes in self.spec.workloads.items()
-            if _init_arguments(self.reference, sizes) == first
+            if init_arguments(self.reference, sizes) == first
         }
 
     @functools.cached_property
     def _init_arguments(self) -> tuple[Any, ...]:
-        return _init_arguments(self.reference, next(iter(self.spec.workloads.values())))
+        return init_arguments(self.reference, next(iter(self.spec.workloads.values())))
 
     @functools.cached_property
     def verified(self) -> torch.nn.Module:
@@ -244,7 +244,8 @@ class Replacement:
         return f"Replacement({self.spec.name!r}: {names} on {self.spec.device}{figures})"
 
 
-def _init_arguments(reference: Any, sizes: dict[str, Any]) -> tuple[Any, ...]:
+def init_arguments(reference: Any, sizes: dict[str, Any]) -> tuple[Any, ...]:
+    """What a reference's constructor gets for a workload of these sizes."""
     make = getattr(reference, "get_init_inputs", None)
     if make is None:
         return ()
