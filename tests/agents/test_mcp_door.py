@@ -11,6 +11,7 @@ from typing import Any
 from mcp import Client
 
 from kernel_smith.agents.door import Door
+from kernel_smith.agents.long_work import LongWork
 from kernel_smith.agents.server import make_server
 from kernel_smith.agents.skill import skill_text
 from kernel_smith.records import Candidate, Reason
@@ -164,6 +165,69 @@ def test_a_session_has_its_limit(tmp_path: Path) -> None:
         await call(client, "ask", run="latest")  # reading is free
 
     talk(tmp_path, conversation, evaluations=2)
+
+
+def write_programs(folder: Path, **speeds: float) -> dict[str, Any]:
+    """Programs for problems of the CPU suite, and how a benchmark of them is asked for."""
+    (folder / "mine").mkdir()
+    for problem, speed in speeds.items():
+        (folder / "mine" / f"{problem}.py").write_text(PROGRAM.format(speed))
+    told = [f"mine={folder / 'mine'}"]
+    names = {"suites": ["cpu"], "problems": list(speeds)}
+    return {**names, "told": told, "folder": str(folder / "out")}
+
+
+def test_an_agent_runs_a_benchmark_with_progress(tmp_path: Path) -> None:
+    asked = write_programs(tmp_path, row_softmax=3.0, matmul=0.5)
+    seen: list[str | None] = []
+
+    async def watch(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    async def conversation(client: Client) -> None:
+        result = await client.call_tool("bench", asked, progress_callback=watch)
+        done = result.structured_content
+        assert done is not None and not result.is_error, result.content
+        assert (done["solved"], done["unfinished"], done["evaluations_left"]) == (2, 0, 48)
+        shown = {row["problem"]: row["speedups"]["eager"]["value"] for row in done["rows"]}
+        assert shown == {"row_softmax": 3.0, "matmul": 0.5}
+        assert "| mine |" in done["text"]
+        assert (await call(client, "bench_report", folder=done["folder"]))["text"] == done["text"]
+        assert seen and str(seen[0]).startswith("benchmark: ")
+        unknown = await complaint(client, "bench", suites=["cpu"], problems=["no_such"])
+        assert "hint: " in unknown
+
+    talk(tmp_path, conversation)
+
+
+def test_a_benchmark_stops_at_the_limit_of_the_session_and_goes_on_in_another(
+    tmp_path: Path,
+) -> None:
+    asked = write_programs(tmp_path, row_softmax=3.0, matmul=0.5, layer_norm=2.0)
+
+    async def first(client: Client) -> None:
+        done = await call(client, "bench", **asked)
+        assert done["unfinished"] >= 1 and done["evaluations_left"] == 0
+        assert "all 1 evaluations" in await complaint(client, "bench", **asked)
+
+    async def second(client: Client) -> None:
+        done = await call(client, "bench", **asked)
+        assert (done["solved"], done["unfinished"]) == (3, 0)
+        assert done["evaluations_left"] >= 48, "what was done is not done again"
+
+    talk(tmp_path, first, evaluations=1)
+    talk(tmp_path, second)
+
+
+def test_work_that_nobody_waits_for_is_stopped() -> None:
+    ended: list[str] = []
+    work = LongWork("something")
+    work.on_stop(lambda: ended.append("while it was done"))
+    work.stop()
+    late = LongWork("something")
+    late.stop()
+    late.on_stop(lambda: ended.append("before it began"))
+    assert ended == ["while it was done", "before it began"]
 
 
 def test_the_skill_file_names_tools_that_exist(tmp_path: Path) -> None:

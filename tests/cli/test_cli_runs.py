@@ -163,7 +163,7 @@ def test_show_tells_the_story_of_a_run(cli: Cli, name: str) -> None:
         "9 evaluations were made",
         "5 proposed -> 4 compiled -> 3 correct -> 3 honest -> 2 faster",
         "1 in flight, 1 dropped",
-        "3.00x [2.90, 3.10] at step 3, by model: unroll 3 times",
+        "3.00x [2.90, 3.10] at step 3, proposed by model: unroll 3 times",
         "up to 2.90x (95% lower bound)",
         "model: 3 steps (60%), 2 timed, 2 new bests",
         "3,600 prompt tokens",

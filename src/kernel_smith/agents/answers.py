@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
 from kernel_smith.records import Evaluation, Interval, Record, Task, score
+from kernel_smith.records.bench import BenchRow
 from kernel_smith.records.prose import render
 
 _LONGEST_TEXT = 12_000
@@ -144,6 +147,46 @@ class RunText(Record):
 
 class Advice(Record):
     sections: list[str] = Field(description="Markdown")
+
+
+class BenchLine(Record):
+    """What one arm made of one problem."""
+
+    problem: str
+    arm: str
+    status: str
+    why: str = Field(description="why it ended so; empty where it was solved")
+    speedups: dict[str, Interval] = Field(description="baseline -> times its speed, 95%")
+
+
+class Benched(Record):
+    """What came of a benchmark. Call it again with the same words to go on with what is left."""
+
+    folder: str = Field(description="for bench_report, and for `kernel-smith report`")
+    solved: int
+    unfinished: int = Field(description="the time or the evaluations of the session were over")
+    rows: list[BenchLine]
+    text: str = Field(description="the report, Markdown")
+    evaluations_left: int = Field(default=0, description="in this session")
+
+    @classmethod
+    def of(cls, rows: list[BenchRow], folder: Path, text: str) -> Benched:
+        return cls(
+            folder=str(folder),
+            solved=sum(row.status == "correct" for row in rows),
+            unfinished=sum(row.status == "unfinished" for row in rows),
+            rows=[
+                BenchLine(
+                    problem=row.problem,
+                    arm=row.arm,
+                    status=row.status,
+                    why="" if row.status == "correct" else row.why,
+                    speedups=row.speedups,
+                )
+                for row in rows
+            ],
+            text=text[:_LONGEST_TEXT],
+        )
 
 
 class Report(Record):

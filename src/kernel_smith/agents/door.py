@@ -10,8 +10,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel_smith.agents import answers
+from kernel_smith.agents.long_work import LongWork
 from kernel_smith.errors import BadInput, UserError
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.engines.base import Evaluator
@@ -25,6 +27,9 @@ from kernel_smith.runs.run import Run, fold, replay
 from kernel_smith.runs.state import Step
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks, find_task
+
+if TYPE_CHECKING:
+    from kernel_smith.agents.benchmark import Wanted
 
 _FIRST = "the program that the run starts from"
 
@@ -82,6 +87,16 @@ class Door:
         result = read_result(Path(folder))
         scored = boards(result.rows, result.stamp.refused)
         return answers.Report(text=markdown(result, scored))
+
+    def bench(self, wanted: Wanted, work: LongWork) -> answers.Benched:
+        """Solve problems until they are done, or the time or the session's evaluations are over."""
+        from kernel_smith.agents.benchmark import run_benchmark
+
+        find_backend(wanted.backend)
+        with self._alone() as engine:
+            done, evaluations = run_benchmark(wanted, engine, self._left, work)
+            self._left -= evaluations
+            return done.model_copy(update={"evaluations_left": self._left})
 
     # ------------------------------------------------------------ judging
 
@@ -210,14 +225,20 @@ class Door:
 
     @contextlib.contextmanager
     def _judge(self) -> Iterator[Evaluator]:
-        """The engine, alone, for one more program. It is started when it is needed first."""
+        """The engine, alone, for one more program."""
+        with self._alone() as engine:
+            self._left -= 1
+            yield engine
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[Evaluator]:
+        """The engine, for one user at a time. It is started when it is needed first."""
         with self._busy:
             if self._left <= 0:
                 raise LimitReached(
                     f"all {self._evaluations} evaluations of this session are used",
                     hint="start the server again, with a larger --evaluations",
                 )
-            self._left -= 1
             if self._engine is None:
                 self._engine = self._stack.enter_context(self._open_engine())
             yield self._engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
@@ -15,7 +16,9 @@ from pydantic import Field
 
 import kernel_smith
 from kernel_smith.agents import answers
+from kernel_smith.agents.benchmark import Wanted
 from kernel_smith.agents.door import Door
+from kernel_smith.agents.long_work import LongWork
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.knowledge import all_guides
 from kernel_smith.proposers.model.texts import Templates
@@ -54,6 +57,7 @@ def make_server(door: Door) -> MCPServer:
     )
     _add_reading(server, door)
     _add_judging(server, door)
+    _add_benchmark(server, door)
     _add_resources(server)
     return server
 
@@ -124,7 +128,7 @@ def _add_judging(server: MCPServer, door: Door) -> None:
         """Judge one program for a task, apart from any run. `compile` among the baselines also
         compares with torch.compile."""
         work = partial(door.evaluate, task, source, file, backend, baselines)
-        return await _with_progress(ctx, "judging the program", work)
+        return await _with_progress(ctx, LongWork("judging the program"), work)
 
     @server.tool(annotations=_WRITES)
     async def begin_run(
@@ -136,7 +140,7 @@ def _add_judging(server: MCPServer, door: Door) -> None:
     ) -> answers.Begun:
         """Begin a run: judge a first program, by default the task's own starting kernel."""
         work = partial(door.begin, task, backend, source, file)
-        return await _with_progress(ctx, "judging the first program", work)
+        return await _with_progress(ctx, LongWork("judging the first program"), work)
 
     @server.tool(annotations=_WRITES)
     async def tell(
@@ -149,7 +153,52 @@ def _add_judging(server: MCPServer, door: Door) -> None:
     ) -> answers.ToldAnswer:
         """Have your program judged as the next step of a run."""
         work = partial(door.tell, run, source, file, parent, summary)
-        return await _with_progress(ctx, "judging your program", work)
+        return await _with_progress(ctx, LongWork("judging your program"), work)
+
+
+def _add_benchmark(server: MCPServer, door: Door) -> None:
+    """The tool that works on many problems: minutes, with progress, and on where it stopped."""
+
+    @server.tool(annotations=_WRITES)
+    async def bench(
+        ctx: Context,
+        suites: Annotated[
+            tuple[str, ...],
+            Field(min_length=1, description="cpu, gpu, maca, a checkout, a folder or a file"),
+        ],
+        problems: Annotated[
+            tuple[str, ...], Field(description="globs on names; empty: all of the suites")
+        ] = (),
+        sample: Annotated[int | None, Field(ge=1, description="so many of each level")] = None,
+        methods: Annotated[
+            tuple[str, ...], Field(description="arms without a model, such as embedded or greedy")
+        ] = (),
+        told: Annotated[
+            tuple[str, ...],
+            Field(description="arms of programs: [NAME=]FOLDER with PROBLEM.py files"),
+        ] = (),
+        backend: Backend = "cpp",
+        evaluations: Annotated[int, Field(ge=1, le=1000, description="per problem and arm")] = 10,
+        minutes: Annotated[float, Field(ge=0.05, le=240, description="for this call")] = 10.0,
+        folder: Annotated[str, Field(description="of the result; the same one goes on")] = (
+            "bench-result"
+        ),
+    ) -> answers.Benched:
+        """Run a benchmark: solve problems by arms at the same budget, and score them. It ends in
+        `minutes`; call it again with the same words to go on with what is left."""
+        wanted = Wanted(
+            suites,
+            problems,
+            sample,
+            methods,
+            told,
+            backend,
+            evaluations,
+            minutes,
+            Path(folder),
+        )
+        work = LongWork("benchmark: reading the problems")
+        return await _with_progress(ctx, work, partial(door.bench, wanted, work))
 
 
 def _add_resources(server: MCPServer) -> None:
@@ -185,14 +234,15 @@ async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
         raise ToolError(f"internal: {error}\nhint: report it, with `doctor --json`") from None
 
 
-async def _with_progress(ctx: Context, what: str, work: Callable[[], T]) -> T:
-    """Report every second that the work is still under way, and for how long."""
+async def _with_progress(ctx: Context, under_way: LongWork, work: Callable[[], T]) -> T:
+    """Report every second that the work is still under way, and for how long. Stop it if whoever
+    asked waits no more."""
     begin = time.monotonic()
 
     async def beat() -> None:
         while True:
             seconds = time.monotonic() - begin
-            await ctx.report_progress(seconds, message=f"{what}: {seconds:.0f} s")
+            await ctx.report_progress(seconds, message=f"{under_way.words}: {seconds:.0f} s")
             await anyio.sleep(_BEAT_SECONDS)
 
     failed: ToolError | None = None
@@ -202,6 +252,9 @@ async def _with_progress(ctx: Context, what: str, work: Callable[[], T]) -> T:
             done = await _in_thread(work)
         except ToolError as error:  # which the group would wrap
             failed = error
+        except anyio.get_cancelled_exc_class():
+            under_way.stop()
+            raise
         group.cancel_scope.cancel()
     if failed is not None:
         raise failed

@@ -9,14 +9,12 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-import kernel_smith
 from kernel_smith.cli.bench_list import list_problems
 from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample, SampleSeed, Suites
 from kernel_smith.cli.bench_results import compare, report, verify
@@ -163,6 +161,7 @@ def run(
     """
     from kernel_smith.bench.arms import Protocol, make_plans
     from kernel_smith.bench.runner import Job
+    from kernel_smith.bench.stamping import stamped
     from kernel_smith.bench.suites import Selection, find_problems
     from kernel_smith.evaluation.backends import find_backend
 
@@ -200,16 +199,18 @@ def run(
     _warn_of_unused(plans, jobs)
     check_models(protocol.models, quiet=quiet or json)
     rows = session.run(in_all, total_minutes, lanes, side_by_side, again=again, quiet=quiet)
-    stamp: dict[str, Any] = {
-        "suites": {word: _commit(word) for word in suites},
-        "selection": vars(selection),
-        "refused": "leave-out" if leave_out_refused else "count",
-        "seed": seed,
-        "engine": engine,
-        "at_once": side_by_side,
-        "lanes": lanes,
-    }
-    result = _result(rows, plans, session.winners, stamp)
+    result = stamped(
+        rows,
+        plans,
+        session.winners.places,
+        suites,
+        selection,
+        refused="leave-out" if leave_out_refused else "count",
+        seed=seed,
+        engine=engine,
+        at_once=side_by_side,
+        lanes=lanes,
+    )
     _show(result, output, as_json=json)
     if session.interrupted:
         raise Interrupted("interrupted; every step is kept", hint=f"go on: {_same_command()}")
@@ -289,27 +290,6 @@ def _same_command() -> str:
     return shlex.join(["kernel-smith", *sys.argv[1:]])
 
 
-def _result(
-    rows: list[BenchRow], plans: Sequence[Plan], winners: Winners, stamp: dict[str, Any]
-) -> BenchResult:
-    from kernel_smith.bench.commits import own_commit
-    from kernel_smith.records.bench import BenchResult, Stamp
-
-    commit, modified = own_commit()
-    return BenchResult(
-        stamp=Stamp(
-            places=winners.places,
-            kernel_smith=kernel_smith.__version__,
-            commit=commit,
-            modified=modified,
-            created_at=datetime.now(UTC),
-            **stamp,
-        ),
-        arms=tuple(plan.describe() for plan in plans),
-        rows=tuple(rows),
-    )
-
-
 def _show(result: BenchResult, output: Path, *, as_json: bool) -> None:
     from kernel_smith.bench.folder import write_result
     from kernel_smith.bench.summary import summarise
@@ -347,12 +327,6 @@ def _baselines(named: list[str] | None, backend: str) -> Any:
     from kernel_smith.cli.evaluate import baselines_of
 
     return baselines_of(named or list(_BASELINES.get(backend, _ON_GPU)))
-
-
-def _commit(word: str) -> str | None:
-    from kernel_smith.bench.commits import commit_of
-
-    return commit_of(Path(word))
 
 
 def _make_folder(folder: Path) -> None:

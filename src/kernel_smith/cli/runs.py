@@ -283,7 +283,7 @@ def _print_summaries(summaries: list[RunSummary]) -> None:
 
 
 def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
-    rows = [("step", "candidate", "by", "speedup", "gain", "what")]
+    rows = [("step", "candidate", "proposed by", "speedup", "gain", "what")]
     for facts, gain in zip(path, gains, strict=True):
         change = f"{gain - 1:+.1%}" if gain is not None else ""
         what = facts.summary.split("\n")[0]

@@ -116,7 +116,8 @@ def _settings(config: RunConfig) -> list[str]:
         return [shared, f"method {config.method}, seed {config.seed}"]
     return [
         shared,
-        f"{config.islands} islands, {config.elites_per_cell} elites per cell of "
+        f"{counted(config.islands, 'island')}, "
+        f"{counted(config.elites_per_cell, 'elite')} per cell of "
         f"{' x '.join(config.features)}, migration every {config.migrate_every} evaluations, "
         f"seed {config.seed}",
     ]
@@ -146,7 +147,7 @@ def _best(history: History) -> str:
         if history.remeasured
         else ""
     )
-    return f"{outcome(best)} at step {best.step}, by {best.proposer}{summary}{again}"
+    return f"{outcome(best)} at step {best.step}, proposed by {best.proposer}{summary}{again}"
 
 
 def _confirmed(history: History) -> list[str]:
