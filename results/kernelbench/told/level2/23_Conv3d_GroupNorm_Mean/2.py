@@ -1,119 +1,73 @@
 """The mean of a group norm needs each channel's mean and each group's variance, and no volume.
 
-One kernel makes the convolution, as products with rows of taps, and keeps mean and squared deviations
-per part and channel; another merges them into the one number per sample.
+One kernel makes the convolution, as products with planes of taps gathered from the volume, and keeps
+mean and squared deviations per part and channel; another merges them into the one number per sample.
 
-With four channels at each position the patches of a row of taps are an overlapping matrix, which the
-tensor memory accelerator reads as it stands. A program walks through the planes, and each plane is
-read once for the three planes of results that need it.
+Positions are those of the input: a shifted tap is then a shifted pointer. A program walks through the
+planes, and each plane is gathered once for the three planes of results that need it.
 """
 
 import torch
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
-def four_channels_last(x, y, volume, total, INPUTS: tl.constexpr, BLOCK: tl.constexpr):
-    """Channels side by side, filled up to four with zeros, and zeros after the last position."""
-    image = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    c = tl.arange(0, 4)
-    at = x + (image * INPUTS + c[:, None]) * volume + p[None, :]
-    v = tl.load(at, mask=(c < INPUTS)[:, None] & (p < volume)[None, :], other=0.0)
-    to = y + (image * volume + p[:, None]) * 4 + c[None, :]
-    tl.store(to, tl.trans(v), mask=(p < volume)[:, None])
-    if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
-        tl.store(y + total.to(tl.int64) * 4 + tl.arange(0, 16), tl.zeros((16,), tl.float32))
-
-
-@triton.jit
-def pack_taps(weight, taps, INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, COLUMNS: tl.constexpr):
-    """taps[plane * 3 + row, output, column * 4 + input], with zeros for what there is not."""
-    place = tl.program_id(0)
+def taps_of_plane(
+    weight, plane: tl.constexpr, INPUTS: tl.constexpr, OUTPUTS: tl.constexpr,
+    COLUMNS: tl.constexpr, K: tl.constexpr,
+):
+    """[output, input * 9 + row * 3 + column] of one plane of taps, with zeros for what there is not."""
     co = tl.arange(0, COLUMNS)[:, None]
-    k = tl.arange(0, 16)[None, :]
-    real = (co < OUTPUTS) & (k < 12) & (k % 4 < INPUTS)
-    at = weight + (co * INPUTS + k % 4) * 27 + place * 3 + k // 4
-    tl.store(taps + (place * COLUMNS + co) * 16 + k, tl.load(at, mask=real, other=0.0))
-
-
-def arranged(x, weight, block):
-    """With four channels at each position, patches of four columns are rows of a matrix that
-    overlap, and are never copied."""
-    batch, inputs, depth, height, width = x.shape
-    outputs = weight.shape[0]
-    columns = triton.next_power_of_2(outputs)
-    volume = depth * height * width
-    last = x.new_empty((batch * volume + 4) * 4)
-    four_channels_last[(triton.cdiv(volume, 512), batch)](
-        x, last, volume, batch * volume, INPUTS=inputs, BLOCK=512, num_warps=4
-    )
-    taps = x.new_empty(9, columns, 16)
-    pack_taps[(9,)](
-        weight, taps, INPUTS=inputs, OUTPUTS=outputs, COLUMNS=columns, num_warps=1
-    )
-    patches = last.as_strided((batch * volume, 16), (4, 1))
-    return TensorDescriptor.from_tensor(patches, [block, 16]), taps
-
-
-@triton.jit
-def taps_of_plane(taps, plane: tl.constexpr, COLUMNS: tl.constexpr):
-    place = tl.arange(0, COLUMNS)[None, :] * 16 + tl.arange(0, 16)[:, None]
-    start = taps + plane * 3 * COLUMNS * 16 + place
-    return tl.load(start), tl.load(start + COLUMNS * 16), tl.load(start + 2 * COLUMNS * 16)
-
-
-@triton.jit
-def three_rows(upper, centre, lower, taps, total):
-    total = tl.dot(upper, taps[0], total, input_precision="tf32")
-    total = tl.dot(centre, taps[1], total, input_precision="tf32")
-    return tl.dot(lower, taps[2], total, input_precision="tf32")
+    k = tl.arange(0, K)[None, :]
+    at = weight + co * 27 * INPUTS + k // 9 * 27 + plane * 9 + k % 9
+    return tl.load(at, mask=(co < OUTPUTS) & (k < 9 * INPUTS), other=0.0)
 
 
 @triton.jit
 def measure_parts(
-    x, taps, bias, found, depth, height, width,
-    OUTPUTS: tl.constexpr, COLUMNS: tl.constexpr, BP: tl.constexpr, PLANES: tl.constexpr,
+    x, weight, bias, found, depth, height, width,
+    INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, COLUMNS: tl.constexpr, K: tl.constexpr,
+    BP: tl.constexpr, PLANES: tl.constexpr,
 ):
-    image = tl.program_id(1)
+    image = tl.program_id(1).to(tl.int64)
     across = tl.cdiv((height - 2) * width, BP)
-    start = tl.program_id(0) % across * BP
+    q = tl.program_id(0) % across * BP + tl.arange(0, BP)
     first = tl.program_id(0) // across * PLANES
-    front = taps_of_plane(taps, 0, COLUMNS)
-    middle = taps_of_plane(taps, 1, COLUMNS)
-    back = taps_of_plane(taps, 2, COLUMNS)
+    front = taps_of_plane(weight, 0, INPUTS, OUTPUTS, COLUMNS, K)
+    middle = taps_of_plane(weight, 1, INPUTS, OUTPUTS, COLUMNS, K)
+    back = taps_of_plane(weight, 2, INPUTS, OUTPUTS, COLUMNS, K)
     co = tl.arange(0, COLUMNS)
-    q = start + tl.arange(0, BP)
+    k = tl.arange(0, K)
+    tap = (k // 9 * depth * height + k // 3 % 3) * width + k % 3
     row = q // width
     column = q % width
     there = (row < height - 2) & (column < width - 2)
-    nothing = tl.zeros((BP, COLUMNS), tl.float32)
-    older = nothing
-    newer = nothing
+    seen = (k < 9 * INPUTS)[:, None] & (q < (height - 2) * width - 2)[None, :]
+    places = tap[:, None] + q[None, :]
+    volume = x + image * INPUTS * depth * height * width
+    older = tl.zeros((COLUMNS, BP), tl.float32)
+    newer = tl.zeros((COLUMNS, BP), tl.float32)
     # Welford's running mean and squared deviations, for each position by itself.
-    mean = nothing
-    squares = nothing
+    mean = tl.zeros((COLUMNS, BP), tl.float32)
+    squares = tl.zeros((COLUMNS, BP), tl.float32)
     count = 0.0
     for i in range(PLANES + 2):
-        at = ((image * depth + first + i) * height) * width + start
-        upper = x.load([at, 0])
-        centre = x.load([at + width, 0])
-        lower = x.load([at + 2 * width, 0])
-        done = three_rows(upper, centre, lower, back, older)
-        older = three_rows(upper, centre, lower, middle, newer)
-        newer = three_rows(upper, centre, lower, front, nothing)
+        plane = volume + (first + i) * height * width
+        v = tl.load(plane + places, mask=seen & (first + i < depth), other=0.0)
+        done = tl.dot(back, v, older, input_precision="tf32")
+        older = tl.dot(middle, v, newer, input_precision="tf32")
+        newer = tl.dot(front, v, input_precision="tf32")
         counts = ((i >= 2) & (first + i < depth)).to(tl.float32)
         count += counts
         gap = (done - mean) * counts
-        mean += gap / tl.maximum(count, 1.0)
+        mean += gap * (1.0 / tl.maximum(count, 1.0))
         squares += gap * (done - mean)
-    kept = there[:, None]
+    kept = there[None, :]
     positions = tl.sum(there.to(tl.float32), 0)
-    centre = tl.sum(tl.where(kept, mean, 0.0), 0) / tl.maximum(positions, 1.0)
-    gap = tl.where(kept, mean - centre[None, :], 0.0)
-    square = tl.sum(tl.where(kept, squares, 0.0) + gap * gap * count, 0)
+    centre = tl.sum(tl.where(kept, mean, 0.0), 1) / tl.maximum(positions, 1.0)
+    gap = tl.where(kept, mean - centre[:, None], 0.0)
+    square = tl.sum(tl.where(kept, squares, 0.0) + gap * gap * count, 1)
     out = found + (image * tl.num_programs(0) + tl.program_id(0)) * 3 * COLUMNS + co
     tl.store(out, centre + tl.load(bias + co, mask=co < OUTPUTS, other=0.0))
     tl.store(out + COLUMNS, square)
@@ -157,17 +111,18 @@ class ModelNew(torch.nn.Module):
         self.group_norm = torch.nn.GroupNorm(num_groups, out_channels)
 
     def forward(self, x):
-        batch, inputs, depth, height, width = x.shape
+        x = x.contiguous()
         weight = self.conv.weight.contiguous()
+        batch, inputs, depth, height, width = x.shape
         outputs = weight.shape[0]
-        block, planes = 128, 11
-        patches, taps = arranged(x.contiguous(), weight, block)
-        columns = taps.shape[1]
+        columns = triton.next_power_of_2(outputs)
+        block, planes = 64, 11
         parts = triton.cdiv((height - 2) * width, block) * triton.cdiv(depth - 2, planes)
         found = x.new_empty(batch, parts, 3, columns)
         measure_parts[(parts, batch)](
-            patches, taps, self.conv.bias, found, depth, height, width,
-            OUTPUTS=outputs, COLUMNS=columns, BP=block, PLANES=planes, num_warps=4, num_stages=2,
+            x, weight, self.conv.bias, found, depth, height, width,
+            INPUTS=inputs, OUTPUTS=outputs, COLUMNS=columns, K=32,
+            BP=block, PLANES=planes, num_warps=4, num_stages=3,
         )
         y = x.new_empty(batch)
         norm = self.group_norm
