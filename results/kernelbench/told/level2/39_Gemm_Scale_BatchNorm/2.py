@@ -1,32 +1,12 @@
-"""The product's tiles leave mean and squared deviations of their columns behind, so that the norm
-needs one pass more. The bias, which the norm takes away again, reaches the running mean alone."""
+"""The library's product without its bias, which the norm takes away again; then one pass for the
+statistics and one that scales and normalises at once. The first goes from the last row to the first
+and the second back again: each begins with what is still in the cache. The running statistics are
+kept up to date."""
 
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
-
-
-@triton.jit
-def tile_of_product(
-    x, weight, inner, rows, columns,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-):
-    """x[m:m + BM] @ weight[n:n + BN].T, and m and n; tiles that share operands follow each other."""
-    across = tl.cdiv(columns, BN)
-    group = tl.program_id(0) // (GROUP * across)
-    deep = tl.minimum(tl.cdiv(rows, BM) - group * GROUP, GROUP)
-    m = (group * GROUP + tl.program_id(0) % (GROUP * across) % deep) * BM
-    n = tl.program_id(0) % (GROUP * across) // deep * BN
-    total = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, inner, BK):
-        total = tl.dot(x.load([m, k]), weight.load([n, k]).T, total, input_precision="tf32")
-    return total, m, n
-
-
-@triton.jit
-def halves(v, BM: tl.constexpr, BN: tl.constexpr):
-    return tl.split(tl.permute(tl.reshape(v, (BM, 2, BN // 2)), (0, 2, 1)))
 
 
 @triton.jit
@@ -65,8 +45,8 @@ def finish_statistics(
 
 @triton.jit
 def apply_affine(y, affine, rows, columns, BR: tl.constexpr, BC: tl.constexpr):
-    r = (tl.program_id(0) * BR + tl.arange(0, BR))[:, None]
-    c = (tl.program_id(1) * BC + tl.arange(0, BC))[None, :]
+    r = (tl.program_id(1) * BR + tl.arange(0, BR))[:, None]
+    c = (tl.program_id(0) * BC + tl.arange(0, BC))[None, :]
     inside = (r < rows) & (c < columns)
     at = y + r.to(tl.int64) * columns + c
     factor = tl.load(affine + c, mask=c < columns, other=0.0)
@@ -75,24 +55,25 @@ def apply_affine(y, affine, rows, columns, BR: tl.constexpr, BC: tl.constexpr):
 
 
 @triton.jit
-def product_with_statistics(
-    x, weight, y, found, rows, columns, inner,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-):
-    total, m, n = tile_of_product(x, weight, inner, rows, columns, BM, BN, BK, GROUP)
-    part = m // BM
-    m += tl.arange(0, BM)
-    left, right = halves(total, BM, BN)
-    for half in tl.static_range(2):
-        c = n + half * (BN // 2) + tl.arange(0, BN // 2)
-        v = left if half == 0 else right
-        inside = c < columns
-        tl.store(y + m[:, None] * columns + c[None, :], v, mask=inside[None, :])
-        mean = tl.sum(v, 0) / BM
-        apart = v - mean[None, :]
-        out = found + part * 2 * columns + c
-        tl.store(out, mean, mask=inside)
-        tl.store(out + columns, tl.sum(apart * apart, 0), mask=inside)
+def measure_columns(y, found, rows, columns, ROWS: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):
+    """Mean and squared deviations of ROWS rows (a divisor of all) of BC columns."""
+    part = tl.num_programs(1) - 1 - tl.program_id(1)
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    inside = (c < columns)[None, :]
+    at = y + (part * ROWS + tl.arange(0, BR))[:, None].to(tl.int64) * columns + c[None, :]
+    shift = tl.load(y + (part * ROWS).to(tl.int64) * columns + c, mask=c < columns, other=0.0)
+    total = tl.zeros((BR, BC), tl.float32)
+    squares = tl.zeros((BR, BC), tl.float32)
+    for start in range(0, ROWS, BR):
+        # Distances from the first row: large means do not drown the deviations.
+        v = tl.load(at + start * columns, mask=inside, other=0.0) - shift[None, :]
+        total += v
+        squares += v * v
+    mean = tl.sum(total, 0) / ROWS
+    square = tl.maximum(tl.sum(squares, 0) - mean * mean * ROWS, 0.0)
+    out = found + part * 2 * columns + c
+    tl.store(out, mean + shift, mask=c < columns)
+    tl.store(out + columns, square, mask=c < columns)
 
 
 class ModelNew(torch.nn.Module):
@@ -103,19 +84,13 @@ class ModelNew(torch.nn.Module):
         self.bn = torch.nn.BatchNorm1d(out_features, eps=eps, momentum=momentum)
 
     def forward(self, x):
-        x = x.contiguous()
-        weight = self.gemm.weight.contiguous()
-        rows, inner = x.shape
-        columns = weight.shape[0]
-        y = x.new_empty(rows, columns)
-        bm, bn, bk = 128, 256, 32
-        parts = rows // bm  # whole tiles: the batch is a multiple of them
+        y = F.linear(x, self.gemm.weight)
+        rows, columns = y.shape
+        each = 256
+        parts = rows // each
         found = x.new_empty(parts, 2, columns)
-        product_with_statistics[(parts * triton.cdiv(columns, bn),)](
-            TensorDescriptor.from_tensor(x, [bm, bk]),
-            TensorDescriptor.from_tensor(weight, [bn, bk]),
-            y, found, rows, columns, inner,
-            BM=bm, BN=bn, BK=bk, GROUP=16, num_warps=8, num_stages=4,
+        measure_columns[(triton.cdiv(columns, 128), parts)](
+            y, found, rows, columns, ROWS=each, BR=16, BC=128, num_warps=4
         )
         norm = self.bn
         affine = x.new_empty(2, columns)
@@ -125,7 +100,7 @@ class ModelNew(torch.nn.Module):
             columns, parts, rows / parts, norm.eps, norm.momentum,
             PARTS=triton.next_power_of_2(parts), BLOCK=32, num_warps=4,
         )
-        apply_affine[(triton.cdiv(rows, 8), triton.cdiv(columns, 512))](
+        apply_affine[(triton.cdiv(columns, 512), triton.cdiv(rows, 8))](
             y, affine, rows, columns, BR=8, BC=512, num_warps=8
         )
         return y
