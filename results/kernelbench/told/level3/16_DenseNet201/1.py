@@ -75,10 +75,10 @@ def first_pool(
     note_statistics(largest, tile, tiles, c, means, squares, M, BM)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["section"])
 def layer_parts(
-    joint, mean, factor, weight, bias, w, parts, M, height, width, section,
-    C: tl.constexpr, ALL: tl.constexpr, N: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
+    joint, mean, factor, weight, bias, w, parts, M, height, width, section, C,
+    ALL: tl.constexpr, N: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
 ):
     r = tl.program_id(0) * BM + tl.arange(0, BM)
     part = tl.program_id(1)
@@ -100,10 +100,10 @@ def layer_parts(
     tl.store(parts + (part * M + r)[:, None] * N + n[None, :], total, mask=(r < M)[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def join_layer(
-    parts, joint, means, squares, M, tiles, count,
-    C: tl.constexpr, ALL: tl.constexpr, N: tl.constexpr, BM: tl.constexpr,
+    parts, joint, means, squares, M, tiles, count, C,
+    ALL: tl.constexpr, N: tl.constexpr, BM: tl.constexpr,
 ):
     tile = tl.program_id(0)
     r = tile * BM + tl.arange(0, BM)
@@ -193,19 +193,19 @@ class Joint:
         bm = 128 if self.rows > 4096 else 64
         blocks = triton.cdiv(self.rows, bm)
         steps = 9 * (c // 32)
-        count = max(1, min(528 // blocks, steps // 8))
+        count = max(1, min(528 // blocks, steps // 8, 32))
         section = triton.cdiv(steps, count)
         count = triton.cdiv(steps, section)
         parts = self.raw.new_empty(count, self.rows, growth)
         w = conv.weight.permute(0, 2, 3, 1).contiguous()
         layer_parts[(blocks, count)](
             self.raw, self.mean, self.factor, norm.weight, norm.bias, w, parts,
-            self.rows, self.height, self.width, section,
-            C=c, ALL=self.every, N=growth, BM=bm, BK=32, num_warps=4, num_stages=4,
+            self.rows, self.height, self.width, section, c,
+            ALL=self.every, N=growth, BM=bm, BK=32, num_warps=4, num_stages=4,
         )
         join_layer[(self.tiles,)](
-            parts, self.raw, self.notes[0], self.notes[1], self.rows, self.tiles, count,
-            C=c, ALL=self.every, N=growth, BM=self.tile, num_warps=4,
+            parts, self.raw, self.notes[0], self.notes[1], self.rows, self.tiles, count, c,
+            ALL=self.every, N=growth, BM=self.tile, num_warps=4,
         )
         self.join(c, c + growth, norm.eps)
 
