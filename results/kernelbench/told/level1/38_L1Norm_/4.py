@@ -1,6 +1,6 @@
 """One program per row. Rows begin anywhere, so they are read from the last multiple of four elements before them, as
 vectors, and what lies at their ends is stored apart. A quarter of a row stays in registers between the sum and the
-multiplication; the rest was read last before that, and comes from the cache the second time."""
+multiplication, so that two rows are on a multiprocessor at a time; the rest comes from the cache the second time."""
 
 import torch
 import triton
@@ -43,5 +43,5 @@ class ModelNew(torch.nn.Module):
         x = x.contiguous()
         assert x.numel() % 4 == 0
         y = torch.empty_like(x)
-        divide_by_mean[(x.shape[0],)](x, y, x.shape[1], HELD=16384, BLOCK=4096, num_warps=16)
+        divide_by_mean[(x.shape[0],)](x, y, x.shape[1], HELD=16384, BLOCK=4096, num_warps=16, maxnreg=64)
         return y
