@@ -30,7 +30,8 @@ class Maker:
 
     closed = 0
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, minutes: float) -> None:
+        assert minutes < 5, "others wait for the device"
         self.made: list[str] = []
 
     def make(self, recipe: Recipe) -> Seed:
@@ -75,6 +76,14 @@ def test_a_run_on_a_gpu_begins_with_one_program_per_recipe(
     assert "unsplit: cannot be used" in found
     assert "plain-layout: there is nothing that it would change" in found
     assert Maker.closed == 1
+
+
+def test_what_our_kernels_took_the_place_of_counts_as_well() -> None:
+    """Where all is left to the library, the first program has nothing but kernels of ours."""
+    alone = DEFAULT.model_copy(update={"library_calls": (), "source": "multiply[1, 1](a, b)"})
+    assert RECIPES["native-products"].may_differ(alone)
+    assert not RECIPES["plain-layout"].may_differ(alone)
+    assert not RECIPES["whole-rows"].may_differ(alone)
 
 
 def test_for_a_cpu_there_is_the_usual_recipe_alone(

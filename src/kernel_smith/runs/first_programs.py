@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernel_smith.proposers.seed import Recipe, Seed, SeedMaker
 
 _START, _SEED = "start", "seed"
+_RECIPE_MINUTES = 1.5  # each: meanwhile nobody can be timed
 _DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compiler writes
 
 
@@ -119,7 +120,7 @@ class _Seeds:
 
         if made is not None and not recipe.may_differ(made):
             raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
-        self._maker = self._maker or SeedMaker(self._task, self._device)
+        self._maker = self._maker or SeedMaker(self._task, self._device, minutes=_RECIPE_MINUTES)
         with using_device():
             try:
                 seed = self._maker.make(recipe)

@@ -26,11 +26,12 @@ class Recipe:
 
     def may_differ(self, seed: Seed) -> bool:
         """Whether it has a chance to make something else than the default made."""
-        reduces = _REDUCTION.search(seed.source + seed.without_library) is not None
+        text = seed.source + seed.without_library
+        reduces = _REDUCTION.search(text) is not None
         calls = set(seed.library_calls)
         chances = {
-            "native-products": bool(_PRODUCTS & calls),
-            "plain-layout": "convolution" in calls,
+            "native-products": bool(_PRODUCTS & calls) or "multiply[" in text,
+            "plain-layout": "convolution" in calls or "convolve" in text,
             "whole-rows": reduces,
             "looped-rows": reduces,
             "unsplit": reduces,
