@@ -171,7 +171,7 @@ def write_patches(report: dict[str, Any], checkouts: dict[str, Path], folder: Pa
             print(f"{name}: not faster, or no checkout of {pair.project}")
             continue
         evaluation = Evaluation.model_validate(row["evaluation"])
-        why = f"measured against {row['function']} of {row['commit'][:12]}"
+        why = f"eager is {row['function']} of commit {row['commit'][:12]}"
         task, told = find_task(pair.task), candidate_of(pair)
         found = Optimized("against_projects", task, told, evaluation, why, confirmed=True)
         target, op = find_target(pair.project), op_of(found, f"fast_{name}")

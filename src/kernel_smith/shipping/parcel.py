@@ -136,8 +136,8 @@ def _provenance(found: Optimized, lineage: Sequence[StepFacts], licence: str) ->
         f"- kernel-smith {kernel_smith.__version__}, run `{found.run}` ({found.why_ended})\n"
         f"- task `{found.task.content_hash[:16]}`, kernel `{found.candidate.content_hash[:16]}`, "
         f"precision {found.task.precision.value}\n"
-        f"- how the kernel came about:\n{steps}\n"
-        f"- {licence}"
+        + (f"- how the kernel came about:\n{steps}\n" if steps else "")
+        + f"- {licence}"
     )
 
 

@@ -21,7 +21,7 @@ class FlashLinearAttention(Target):
         "# For a list of all contributors, visit:\n"
         "#   https://github.com/fla-org/flash-linear-attention/graphs/contributors\n\n"
     )
-    formatters = (("ruff", "format"), ("ruff", "check", "--fix"))
+    formatters = (("ruff", "check", "--fix"), ("ruff", "format"))
 
     def registered(self, op: Op) -> Mapping[str, Callable[[str], str]]:
         statement = f"from fla.modules.{op.name} import {op.kind}\n"

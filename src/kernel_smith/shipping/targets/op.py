@@ -74,11 +74,13 @@ class Op:
         """Triton's interpreter rounds to 8 bits in another way than GPUs do."""
         if "float8" in self.kernel:
             return {
+                "IMPORT_OS": "",
                 "INTERPRETED": "False",
                 "WITHOUT_GPU": "It needs a GPU: Triton's interpreter rounds to float8 differently.",
                 "WHY_SKIPPED": "needs a GPU",
             }
         return {
+            "IMPORT_OS": "import os",
             "INTERPRETED": 'os.environ.get("TRITON_INTERPRET") == "1"',
             "WITHOUT_GPU": "Without a GPU: TRITON_INTERPRET=1 python -m pytest, for small sizes.",
             "WHY_SKIPPED": "needs a GPU, or TRITON_INTERPRET=1",

@@ -59,8 +59,8 @@ class SGLang(Target):
         if "register_cuda_ci(" not in text:
             return text
         own = "from sglang.test.ci.ci_register import register_cuda_ci\n"
-        text = text.replace("import os\n", "import os\nimport sys\n", 1)
-        return text.replace("from sglang.kernels", own + "from sglang.kernels", 1)
+        text = text.replace("import pytest\n", "import sys\n\nimport pytest\n", 1)
+        return text.replace("import torch\n", f"import torch\n\n{own}", 1)
 
     def registered(self, op: Op) -> Mapping[str, Callable[[str], str]]:
         path = f"{self.root}/{self.module_folder(op)}/__init__.py"
