@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client
 
 from kernel_smith.agents.door import Door
 from kernel_smith.agents.long_work import LongWork
 from kernel_smith.agents.server import make_server
 from kernel_smith.agents.skill import skill_text
+from kernel_smith.bench.folder import read_result
 from kernel_smith.records import Candidate, Reason
 from kernel_smith.testing.trivial import TrivialEngine
 
@@ -29,18 +32,19 @@ def speed_of(candidate: Candidate) -> float | Reason:
 
 
 @contextlib.contextmanager
-def open_engine() -> Iterator[TrivialEngine]:
-    yield TrivialEngine(speed_of)
+def open_engine(seconds: float = 0.0) -> Iterator[TrivialEngine]:
+    yield TrivialEngine(speed_of, seconds=seconds)
 
 
 Talk = Callable[[Client], Awaitable[None]]
 
 
-def talk(tmp_path: Path, conversation: Talk, evaluations: int = 50) -> None:
+def talk(tmp_path: Path, conversation: Talk, evaluations: int = 50, seconds: float = 0.0) -> None:
     """Hold a conversation with a server of its own."""
 
     async def held() -> None:
-        door = Door(tmp_path / "runs.sqlite", open_engine, evaluations)
+        opener = partial(open_engine, seconds)
+        door = Door(tmp_path / "runs.sqlite", opener, evaluations)
         async with Client(make_server(door)) as client:
             await conversation(client)
         door.close()
@@ -217,6 +221,29 @@ def test_a_benchmark_stops_at_the_limit_of_the_session_and_goes_on_in_another(
 
     talk(tmp_path, first, evaluations=1)
     talk(tmp_path, second)
+
+
+@pytest.mark.slow
+def test_a_benchmark_that_is_cancelled_stops(tmp_path: Path) -> None:
+    names = ("row_softmax", "matmul", "layer_norm", "rms_norm", "gelu_tanh", "swiglu")
+    asked = write_programs(tmp_path, **dict.fromkeys(names, 2.0))
+    begun = asyncio.Event()
+
+    async def watch(progress: float, total: float | None, message: str | None) -> None:
+        if "evaluations" in str(message):
+            begun.set()
+
+    async def conversation(client: Client) -> None:
+        task = asyncio.create_task(client.call_tool("bench", asked, progress_callback=watch))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await call(client, "evaluate", task=TASK, source=PROGRAM.format(2))  # when it has stopped
+        rows = read_result(tmp_path / "out").rows
+        assert {row.status for row in rows} >= {"unfinished"}
+
+    talk(tmp_path, conversation, seconds=0.3)
 
 
 def test_work_that_nobody_waits_for_is_stopped() -> None:
