@@ -45,6 +45,7 @@ QUICKLY = {
     "kernel-smith optimize": "--evaluations 1 --proposer mutator --start start.py",
     "kernel-smith resume": "--evaluations 3",
     "kernel-smith bench": "--evaluations 1 --proposer mutator --baseline eager",
+    "kernel-smith evaluate": "--seeds 1 --half-width 10 --max-seconds 0.5",
     # These would go on for ever; other tests let them.
     "kernel-smith serve": "--help",
     "kernel-smith dashboard": "--help",
