@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+KEPT_ATTENTION = "torch.ops.kernel_smith.attend.default"
 _ALLOCATIONS = ("empty_strided_cpu", "empty_strided_cuda")
 
 
@@ -248,6 +249,11 @@ class Layouts:
                 value=ast.Call(func=ast.Attribute(attr="convolution"), args=[ast.Name(of), *_]),
             ):
                 self._inherit(name, of)
+            case ast.Assign(
+                targets=[ast.Name(name)], value=ast.Call(func=function, args=[q, *_])
+            ) if ast.unparse(function) == KEPT_ATTENTION:
+                dtype = self._type_of(q)
+                self._types |= {name: dtype} if dtype else {}
             case ast.Assign(
                 targets=[ast.Name(name)],
                 value=ast.Subscript(value=ast.Name(of), slice=ast.Constant(0)),

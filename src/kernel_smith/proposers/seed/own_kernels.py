@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from kernel_smith.proposers.seed.library_calls import (
+    KEPT_ATTENTION,
     Attention,
     Convolution,
     Layouts,
@@ -20,7 +21,6 @@ Visit: TypeAlias = Callable[[ast.AST], ast.AST]
 
 _LIBRARY = "extern_kernels"
 _CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu.default"
-KEPT_ATTENTION = "torch.ops.kernel_smith.attend.default"
 
 
 class OwnKernels(ABC):

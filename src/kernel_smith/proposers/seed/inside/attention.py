@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from kernel_smith.proposers.seed.inside.spelled_attention import Spelled, spelled_attentions
+
 aten = torch.ops.aten
 _ATTENTION = aten.scaled_dot_product_attention.default
 _TYPES = {torch.float32, torch.float16, torch.bfloat16}
@@ -52,36 +54,54 @@ def _memory(q: torch.Tensor, v: torch.Tensor, by_rows: bool) -> torch.Tensor:
     return q.new_empty((batches, heads, rows, v.shape[3]))
 
 
-def attentions(module: GraphModule) -> list[Node]:
-    """The attentions of a graph that a kernel of our own can take the place of."""
-    return [node for node in module.graph.nodes if node.target is _ATTENTION and _is_plain(node)]
+def has_attention(module: GraphModule) -> bool:
+    """Whether a kernel of our own can take the place of something in a graph."""
+    return bool(_calls(module) or _spelled(module))
 
 
 def keep_attention(module: GraphModule) -> None:
-    """Put one operation of our own in the place of each attention."""
-    for node in attentions(module):
+    """Put one operation of our own in the place of each attention, called or spelled out."""
+    module.graph.eliminate_dead_code()
+    for node in _calls(module):
         given = _arguments(node)
-        q, k, v = (given[name] for name in ("query", "key", "value"))
-        scale = given["scale"] or q.meta["val"].shape[-1] ** -0.5
-        by_rows = all(user.target is aten.transpose.int for user in node.users)
+        scale = given["scale"] or given["query"].meta["val"].shape[-1] ** -0.5
+        keys = (_shared(given[name]) for name in ("key", "value"))
         with module.graph.inserting_before(node):
-            kept = module.graph.call_function(
-                torch.ops.kernel_smith.attend.default,
-                (q, _shared(k), _shared(v), given["attn_mask"], given["is_causal"], scale, by_rows),
+            kept = _call(
+                module.graph,
+                (given["query"], *keys, given["attn_mask"], given["is_causal"], scale),
+                node,
             )
-        kept.meta = dict(node.meta)
         node.replace_all_uses_with(kept)
         module.graph.erase_node(node)
+    for one in _spelled(module):
+        with module.graph.inserting_before(one.node):
+            one.node.replace_all_uses_with(_written_as_one(module.graph, one))
     module.graph.eliminate_dead_code()
     module.recompile()
+
+
+def _call(graph: torch.fx.Graph, arguments: tuple[Any, ...], replaced: Node) -> Node:
+    by_rows = bool(replaced.users) and all(
+        user.target is aten.transpose.int and {*user.args[1:]} == {1, 2} for user in replaced.users
+    )
+    return graph.call_function(torch.ops.kernel_smith.attend.default, (*arguments, by_rows))
+
+
+def _calls(module: GraphModule) -> list[Node]:
+    return [node for node in module.graph.nodes if node.target is _ATTENTION and _is_plain(node)]
 
 
 def _is_plain(node: Node) -> bool:
     """Whether all tensors have batches, heads, rows and elements, of one type that kernels know."""
     given = _arguments(node)
     tensors = [given[name].meta["val"] for name in ("query", "key", "value")]
+    return _is_of_one_type(tensors) and all(tensor.dim() == 4 for tensor in tensors)
+
+
+def _is_of_one_type(tensors: list[torch.Tensor]) -> bool:
     types = {tensor.dtype for tensor in tensors}
-    return len(types) == 1 and types <= _TYPES and all(tensor.dim() == 4 for tensor in tensors)
+    return len(types) == 1 and types <= _TYPES
 
 
 def _arguments(node: Node) -> dict[str, Any]:
@@ -97,3 +117,29 @@ def _shared(node: Node) -> Node:
         case Node(target=aten.repeat_interleave.self_int, args=[Node() as keys, int(), 1]):
             return keys
     return node
+
+
+def _spelled(module: GraphModule) -> list[Spelled]:
+    def tensors(one: Spelled) -> list[torch.Tensor]:
+        return [node.meta["val"] for node in (one.q, one.transposed_k, one.v)]
+
+    return [one for one in spelled_attentions(module) if _is_of_one_type(tensors(one))]
+
+
+def _written_as_one(graph: torch.fx.Graph, one: Spelled) -> Node:
+    """The same as one operation; where there are no heads, with one head."""
+    lacks_heads = one.v.meta["val"].dim() == 3
+
+    def with_heads(node: Node, dimensions: int) -> Node:
+        add = lacks_heads and dimensions == 3
+        return graph.call_function(aten.unsqueeze.default, (node, 1)) if add else node
+
+    k = graph.call_function(aten.transpose.int, (one.transposed_k, -2, -1))
+    q, k, v = (with_heads(node, 3) for node in (one.q, k, one.v))
+    mask = one.added
+    if one.hidden is not None:
+        mask = graph.call_function(aten.logical_not.default, (one.hidden,))
+    if mask is not None:
+        mask = with_heads(mask, (one.hidden or mask).meta["val"].dim())
+    kept = _call(graph, (q, k, v, mask, False, one.scale), one.node)
+    return graph.call_function(aten.squeeze.dim, (kept, 1)) if lacks_heads else kept

@@ -22,7 +22,7 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from kernel_smith.proposers.seed.assemble import Input
-from kernel_smith.proposers.seed.inside.attention import attentions, keep_attention
+from kernel_smith.proposers.seed.inside.attention import has_attention, keep_attention
 from kernel_smith.proposers.seed.inside.compiler import compile_graph
 from kernel_smith.proposers.seed.inside.outputs import write_outputs
 from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
@@ -81,7 +81,7 @@ def capture(
     values = [value for _, value in bound]
     if pretended:
         values = move_to_cuda(program.graph_module, values)
-    attends = bool(attentions(program.graph_module))
+    attends = has_attention(program.graph_module)
     if whole_attention:
         keep_attention(program.graph_module)
     code, configs = compile_graph(program, values, device, pretended, recipe)
