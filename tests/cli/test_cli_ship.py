@@ -12,6 +12,7 @@ import pytest
 
 import kernel_smith
 from kernel_smith import api
+from kernel_smith.evaluation import engines
 from kernel_smith.shipping import found
 from kernel_smith.testing.trivial import TrivialEngine
 
@@ -58,3 +59,36 @@ def test_what_cannot_be_shipped_is_refused(cli: Cli, pretended: tuple[str, Path]
     cli("ship", "latest", "--to", "parcel", "--store", "none.sqlite").complains(2, "none.sqlite")
     cli("ship", "absent", "--to", "parcel", *pretended).complains(2, "absent")
     cli("ship", "latest", *pretended).complains(2, "--to")
+
+
+THEIRS = """
+import torch
+
+
+def unsorted(x, scale=1):
+    return scale * x
+"""
+
+
+def test_a_kernel_is_held_against_the_function_of_a_project(
+    cli: Cli, pretended: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "ops.py").write_text(THEIRS)
+    engine = contextlib.nullcontext(TrivialEngine(lambda candidate: 2.0))
+    monkeypatch.setattr(engines, "open_engine", lambda *_: engine)
+    words = ("ship", "verify", "latest", "--checkout", "project")
+    done = cli(*words, "--function", "ops.py:unsorted", *pretended)
+    assert done.code == 0
+    assert "| workload | before | after | speedup (95%) |" in done.out
+    assert "of ops.py:unsorted, on" in done.out and "next: kernel-smith ship" in done.out
+    cli(*words, "--function", "ops.py", *pretended).complains(2, "expected FILE:FUNCTION")
+    cli(*words, "--function", "ops.py:missing", *pretended).complains(2, "called 'missing'")
+    broken = ("--function", "ops.py:unsorted", "--call", "unsorted(x")
+    cli(*words, *broken, *pretended).complains(2, "is no Python")
+
+
+def test_a_target_is_asked_for_with_its_checkout(cli: Cli, pretended: tuple[str, Path]) -> None:
+    patch = ("ship", "latest", "--to", "mine.patch", *pretended)
+    cli(*patch, "--target", "sglang").complains(2, "--target and --checkout go together")
+    cli(*patch, "--target", "pytorch", "--checkout", ".").complains(2, "no target is called")

@@ -154,7 +154,7 @@ def verify(
     The function is taken from its file with what it needs; nothing is installed. Exits with 0 if
     the kernel is right and faster beyond doubt, and with 1 if not.
     """
-    from kernel_smith.evaluation.engines import open_engine
+    from kernel_smith.evaluation import engines
     from kernel_smith.records import Options
     from kernel_smith.shipping.targets import find_target
     from kernel_smith.shipping.verify import task_against
@@ -164,13 +164,14 @@ def verify(
     task = task_against(
         found.task, checkout.expanduser().absolute(), root, function, call, exact=not inexact
     )
-    with progress(quiet) as report, open_engine(engine) as judges:
+    with progress(quiet) as report, engines.open_engine(engine) as judges:
         report(f"holding {found.task.name} against {function}")
         evaluation = judges.submit(task, found.candidate, Options()).result()
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
         _print_comparison(evaluation, function)
+    if evaluation.ok and not json:
         patch = command_of("ship", found.run, "--to", "mine.patch", store=store)
         print_next(f"{patch} --target NAME --checkout {checkout}", "write it as a patch")
     timing = evaluation.timing

@@ -22,6 +22,8 @@ class Target:
     """Where operations are, from the root; by it a checkout is known."""
     tests: ClassVar[str]
     benchmarks: ClassVar[str]
+    has_interpreter: ClassVar[bool] = True
+    """Can its Triton kernels be interpreted where there is no GPU?"""
     width: ClassVar[int] = 88
     """The longest line."""
     header: ClassVar[str] = ""
@@ -71,12 +73,17 @@ class Target:
     def files(self, op: Op) -> dict[str, str]:
         """The new files."""
         dotted = ".".join([*Path(self.module_folder(op)).parts, op.name])
-        test = op.test_text(dotted, self.test_extra(op), self.test_ending(op))
+        test = op.test_text(
+            dotted, self.test_extra(op), self.test_ending(op), interpreted=self._interprets(op)
+        )
         texts = (op.module_text(), test, op.benchmark_text(dotted))
         return {
             path: self.header + self._wrapped(self.adapted(text)).rstrip() + "\n"
             for path, text in zip(self.paths(op), texts, strict=True)
         }
+
+    def _interprets(self, op: Op) -> bool:
+        return self.has_interpreter and op.is_interpretable
 
     def _wrapped(self, text: str) -> str:
         """The text with comments that fit into lines; all else is left to formatters."""
@@ -105,11 +112,10 @@ class Target:
         """How to try the operation there."""
         _, test, benchmark = self.paths(op)
         prefix = "" if self.root == "." else f"PYTHONPATH={self.root} "
-        return [
-            f"{prefix}TRITON_INTERPRET=1 python -m pytest {test}    # without a GPU",
-            f"{prefix}python -m pytest {test}",
-            f"{prefix}python {benchmark}",
-        ]
+        tests = f"{prefix}python -m pytest {test}"
+        without_gpu = [f"TRITON_INTERPRET=1 {tests}    # without a GPU"]
+        first = without_gpu if self._interprets(op) else []
+        return [*first, tests, f"{prefix}python {benchmark}"]
 
 
 def exported(text: str, statement: str, name: str) -> str:

@@ -44,6 +44,11 @@ class Op:
     machine: str
 
     @property
+    def is_interpretable(self) -> bool:
+        """Triton's interpreter rounds to 8 bits in another way than GPUs do."""
+        return "float8" not in self.kernel
+
+    @property
     def kind(self) -> str:
         """The name of its class."""
         return "".join(word.capitalize() for word in self.name.split("_"))
@@ -63,27 +68,26 @@ class Op:
         )
         return self._filled("op_module", parts | {"SUMMARY": self.summary})
 
-    def test_text(self, module: str, extra: str, ending: str) -> str:
+    def test_text(self, module: str, extra: str, ending: str, *, interpreted: bool) -> str:
         allowed = self.allowed
         narrow = min(allowed, _MOST_IN_FLOAT32) if allowed and self.is_strict else allowed
         parts = {"ALLOWED": _number(allowed), "ALLOWED_IN_FLOAT32": _number(narrow)}
-        parts |= {"EXTRA": extra, "ENDING": ending} | self._without_gpu()
+        parts |= {"EXTRA": extra, "ENDING": ending} | self._without_gpu(interpreted=interpreted)
         return self._filled("op_test", self._for_callers(module) | parts)
 
-    def _without_gpu(self) -> dict[str, str]:
-        """Triton's interpreter rounds to 8 bits in another way than GPUs do."""
-        if "float8" in self.kernel:
+    def _without_gpu(self, *, interpreted: bool) -> dict[str, str]:
+        if interpreted:
             return {
-                "IMPORT_OS": "",
-                "INTERPRETED": "False",
-                "WITHOUT_GPU": "It needs a GPU: Triton's interpreter rounds to float8 differently.",
-                "WHY_SKIPPED": "needs a GPU",
+                "IMPORT_OS": "import os",
+                "INTERPRETED": 'os.environ.get("TRITON_INTERPRET") == "1"',
+                "WITHOUT_GPU": "Without a GPU: TRITON_INTERPRET=1, for small sizes.",
+                "WHY_SKIPPED": "needs a GPU, or TRITON_INTERPRET=1",
             }
         return {
-            "IMPORT_OS": "import os",
-            "INTERPRETED": 'os.environ.get("TRITON_INTERPRET") == "1"',
-            "WITHOUT_GPU": "Without a GPU: TRITON_INTERPRET=1 python -m pytest, for small sizes.",
-            "WHY_SKIPPED": "needs a GPU, or TRITON_INTERPRET=1",
+            "IMPORT_OS": "",
+            "INTERPRETED": "False",
+            "WITHOUT_GPU": "They need a GPU.",
+            "WHY_SKIPPED": "needs a GPU",
         }
 
     def benchmark_text(self, module: str) -> str:
