@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Compiled Python is kept, whatever the shell says: hundreds of processes would compile the same files again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: env demo test test-untimed test-all check test-quick lint docs lock clean
 
 env: $(READY)
