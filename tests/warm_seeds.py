@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from types import TracebackType
 from typing import IO, Any, NoReturn
@@ -31,14 +32,16 @@ class Seeds:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._lock = threading.Lock()  # runs may begin side by side
 
     def start(self, log: IO[str]) -> ForkedSeed:
-        if self._control is None:
-            self._control, far = socket.socketpair()
-            command = [sys.executable, __file__, str(far.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=(far.fileno(),))
-            far.close()
-        return ForkedSeed(self._control, log)
+        with self._lock:
+            if self._control is None:
+                self._control, far = socket.socketpair()
+                command = [sys.executable, __file__, str(far.fileno())]
+                self._process = subprocess.Popen(command, pass_fds=(far.fileno(),))
+                far.close()
+            return ForkedSeed(self._control, log)
 
     def close(self) -> None:
         if self._control is not None and self._process is not None:

@@ -102,6 +102,7 @@ def test_one_run_that_fails_leaves_the_others_alone(
         assert Campaign(store).ended(KEYS[0])
 
 
+@pytest.mark.usefixtures("cold_seeds")
 def test_a_seed_that_is_being_made_keeps_nobody_waiting(
     path: Path, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
