@@ -92,3 +92,4 @@ def test_a_target_is_asked_for_with_its_checkout(cli: Cli, pretended: tuple[str,
     patch = ("ship", "latest", "--to", "mine.patch", *pretended)
     cli(*patch, "--project", "sglang").complains(2, "--project and --checkout go together")
     cli(*patch, "--project", "pytorch", "--checkout", ".").complains(2, "no project is called")
+    cli(*patch, "--project", "vllm", "--checkout", ".").complains(2, "the kernel is cpp")
