@@ -90,5 +90,6 @@ def test_a_kernel_is_held_against_the_function_of_a_project(
 
 def test_a_target_is_asked_for_with_its_checkout(cli: Cli, pretended: tuple[str, Path]) -> None:
     patch = ("ship", "latest", "--to", "mine.patch", *pretended)
-    cli(*patch, "--target", "sglang").complains(2, "--target and --checkout go together")
-    cli(*patch, "--target", "pytorch", "--checkout", ".").complains(2, "no target is called")
+    cli(*patch, "--project", "sglang").complains(2, "--project and --checkout go together")
+    cli(*patch, "--project", "pytorch", "--checkout", ".").complains(2, "no project is called")
+    cli(*patch, "--project", "vllm", "--checkout", ".").complains(2, "the kernel is cpp")

@@ -176,7 +176,7 @@ def test_shipped_tests_pass_and_notice_a_wrong_kernel(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_shipped_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no target is called 'pytorch'"):
+    with pytest.raises(BadInput, match="no project is called 'pytorch'"):
         find_target("pytorch")
     with pytest.raises(BadInput, match="the kernel is cpp"):
         op_of(optimized(backend="cpp"), "fast_scale")

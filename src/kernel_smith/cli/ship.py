@@ -43,7 +43,7 @@ app = typer.Typer(
 
 RunName = Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")]
 StorePath = Annotated[Path | None, typer.Option(help="The file that runs are kept in.")]
-TargetName = Annotated[
+ProjectName = Annotated[
     str | None,
     typer.Option(help="The project: sglang, lmdeploy, vllm or flash-linear-attention."),
 ]
@@ -52,11 +52,11 @@ TargetName = Annotated[
 @app.command(_WRITE)
 def ship(
     run: RunName,
-    to: Annotated[Path, typer.Option(help="The folder, or with --target the patch, to write.")],
+    to: Annotated[Path, typer.Option(help="The folder, or with --project the patch, to write.")],
     name: Annotated[
         str | None, typer.Option(help="The package's or module's name; default: the task's.")
     ] = None,
-    target: TargetName = None,
+    project: ProjectName = None,
     checkout: Annotated[
         Path | None, typer.Option(help="Where the project is checked out; it is only read.")
     ] = None,
@@ -68,16 +68,16 @@ def ship(
     Beside it: its tests against the reference, a benchmark with the judge's figures, and the text
     of a pull request. Exits with 0 if the kernel was confirmed to be faster, and with 1 if not.
     """
-    if (target is None) != (checkout is None):
+    if (project is None) != (checkout is None):
         raise BadInput(
-            "--target and --checkout go together",
-            hint="--target sglang --checkout PATH, or neither of them for a package",
+            "--project and --checkout go together",
+            hint="--project sglang --checkout PATH, or neither of them for a package",
         )
     found, lineage = _winner(run, store)
     title = re.sub(r"\W", "_", found.task.name)
-    if target is not None and checkout is not None:
+    if project is not None and checkout is not None:
         written, following, why = _write_patch(
-            found, lineage, to, name or title, target, checkout.expanduser().absolute()
+            found, lineage, to, name or title, project, checkout.expanduser().absolute()
         )
     else:
         written, following, why = _write_package(found, lineage, to, name or f"fast_{title}")
@@ -106,20 +106,20 @@ def _write_patch(
     lineage: Sequence[StepFacts],
     to: Path,
     name: str,
-    target: str,
+    project: str,
     checkout: Path,
 ) -> tuple[list[str], str, str]:
     from kernel_smith.shipping.targets import find_target
     from kernel_smith.shipping.targets.op import op_of
     from kernel_smith.shipping.targets.patch import make_patch, with_text
 
-    project = find_target(target)
-    patch = make_patch(project, op_of(found, name), checkout)
+    target, op = find_target(project), op_of(found, name)
+    patch = make_patch(target, op, checkout)
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(with_text(patch, project, op_of(found, name), found, lineage), "utf-8")
+    to.write_text(with_text(patch, target, op, found, lineage), "utf-8")
     for program in patch.unformatted_by:
         console.print(
-            f"note: {program} is not installed here, so {target} may want it in another form",
+            f"note: {program} is not installed here, so {project} may want it in another form",
             markup=False,
         )
     apply = f"git -C {checkout} apply {to.absolute()}"
@@ -139,7 +139,7 @@ def verify(
             help="How to call it, such as 'rms_norm(x, self.weight)'; default: as forward is."
         ),
     ] = None,
-    target: TargetName = None,
+    project: ProjectName = None,
     inexact: Annotated[
         bool,
         typer.Option("--inexact", help="Its results are right, not those in double precision."),
@@ -160,7 +160,7 @@ def verify(
     from kernel_smith.shipping.verify import task_against
 
     found, _ = _winner(run, store)
-    root = "." if target is None else find_target(target).root
+    root = "." if project is None else find_target(project).root
     task = task_against(
         found.task, checkout.expanduser().absolute(), root, function, call, exact=not inexact
     )
@@ -173,7 +173,7 @@ def verify(
         _print_comparison(evaluation, function)
     if evaluation.ok and not json:
         patch = command_of("ship", found.run, "--to", "mine.patch", store=store)
-        print_next(f"{patch} --target NAME --checkout {checkout}", "write it as a patch")
+        print_next(f"{patch} --project NAME --checkout {checkout}", "write it as a patch")
     timing = evaluation.timing
     raise typer.Exit(0 if evaluation.ok and timing and timing.speedup.low > 1 else 1)
 

@@ -23,7 +23,7 @@ def find_target(name: str) -> Target:
     if name not in TARGETS:
         known = ", ".join(TARGETS)
         raise BadInput(
-            f"no target is called {name!r}, expected one of {known}",
-            hint=f"choose one of {known}; without --target, a package is written",
+            f"no project is called {name!r}, expected one of {known}",
+            hint=f"choose one of {known}; without --project, a package is written",
         )
     return TARGETS[name]

@@ -21,7 +21,7 @@ from kernel_smith.shipping.theirs import take_names
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _MOST_IN_FLOAT32 = 1e-4
-_AS_PACKAGE = "ship it as a package: leave out --target and --checkout"
+_AS_PACKAGE = "ship it as a package: leave out --project and --checkout"
 
 
 @dataclass(frozen=True)
