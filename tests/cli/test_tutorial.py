@@ -14,10 +14,12 @@ import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 FILES = re.findall(r"[Ss]ave this(?:\n| )as `([a-z_]+\.py)`:\n\n```python\n(.*?)```", PAGE, re.S)
-# As on the page, but measured for a moment only.
-LESS = {"evaluate": ("--max-seconds", 0.2)}
-# So little measuring may not show that something is faster.
-HONEST_CODES = {0, 1}
+# As on the page, with less to do.
+LESS = {"evaluate": ("--max-seconds", 0.2), "optimize": ("--evaluations", 2)}
+# So little measuring may not show that something is faster, or be too noisy to say.
+HONEST_CODES = {0, 1, 5}
+# How a line may begin where another measuring came out differently: a verdict, who leads.
+INSTEAD = {"ok:": "unstable:", "The": "This"}
 
 
 def test_every_program_of_the_page_is_saved() -> None:
@@ -34,7 +36,7 @@ def test_every_program_of_the_page_is_saved() -> None:
 @pytest.mark.usefixtures("shared_judge", "quick_runs")
 def test_the_tutorial_works(cli: Callable[..., Any], tmp_path: Path) -> None:
     for name, text in FILES:
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text.replace("2048", "64"))  # takes less time to check
     tried = 0
     for block in re.findall(r"```console\n(.*?)```", PAGE, re.S):
         for part in filter(None, re.split(r"^\$ ", block, flags=re.M)):
@@ -44,7 +46,8 @@ def test_the_tutorial_works(cli: Callable[..., Any], tmp_path: Path) -> None:
             done = cli(*words, *LESS.get(words[0], ()))
             assert done.code in HONEST_CODES, (command, done.out, done.err)
             seen = labels((done.out + done.err).splitlines())
-            assert labels(shown) - seen == set(), (command, done.out, done.err)
+            missing = [each for each in labels(shown) - seen if INSTEAD.get(each) not in seen]
+            assert missing == [], (command, done.out, done.err)
             tried += 1
     assert tried == 8
     for left in ("gated_residual_best.py", "report.html", "parent.py"):

@@ -17,6 +17,8 @@ ALL: Any = typer.main.get_command(app)
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md")]
 PAGES += [*ROOT.glob("src/kernel_smith/knowledge/guides/*.md")]
 PAGES += [ROOT / "src/kernel_smith/agents/SKILL.md"]
+# What is no command is an argument of this one: `bench cpu` is `bench run cpu`.
+MEANT = {"bench": "run", "ship": "write"}
 # In blocks and within sentences; a command goes on in the next line after a backslash.
 SHOWN = re.compile(r"kernel-smith((?:[^\S\n]+(?!#)(?:\\\n\s*)?[^\s`#|;]+)+)")
 
@@ -35,8 +37,8 @@ def problem(words: list[str]) -> str | None:
         command = command.commands[words.pop(0)]
     if not named:
         return None  # the program's name in a sentence
-    if named == ["bench"]:  # what is no command is a suite
-        command = command.commands["run"]
+    if named[-1] in MEANT:
+        command = command.commands[MEANT[named[-1]]]
     known = {spelt for each in command.params for spelt in each.opts} | {"--help"}
     own = words[: words.index("--")] if "--" in words else words  # the rest is another program's
     used = {word.partition("=")[0].rstrip(".,:)/") for word in own if word.startswith("--")}
