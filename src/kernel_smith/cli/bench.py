@@ -71,7 +71,7 @@ def run(
         typer.Option(
             help="An arm: one-shot, best-of-n, refinement, islands, uct, contrast, paper, "
             "embedded, ... May be repeated.",
-            metavar="METHOD",
+            metavar="NAME",
         ),
     ] = None,
     told: Annotated[

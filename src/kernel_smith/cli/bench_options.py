@@ -14,7 +14,7 @@ Suites = Annotated[
 ]
 Levels = Annotated[
     list[str] | None,
-    typer.Option(help="Only problems of this level, e.g. 1. May be repeated.", metavar="LEVEL"),
+    typer.Option(help="Only problems of this level, e.g. 1. May be repeated.", metavar="NUMBER"),
 ]
 Categories = Annotated[
     list[str] | None,

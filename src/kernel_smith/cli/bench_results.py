@@ -134,7 +134,7 @@ def verify(
         list[str] | None,
         typer.Option(
             help="Where the problems lie now; default: where they were. May be repeated.",
-            metavar="SUITE",
+            metavar="FOLDER",
         ),
     ] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,

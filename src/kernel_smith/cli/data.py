@@ -39,7 +39,7 @@ def build(
     ] = "sft",
     run: Annotated[
         list[str] | None,
-        typer.Option("--run", help="Only this run; may be repeated.", metavar="RUN"),
+        typer.Option("--run", help="Only this run; may be repeated.", metavar="NAME"),
     ] = None,
     filters: Annotated[
         list[str] | None,

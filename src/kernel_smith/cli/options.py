@@ -33,7 +33,7 @@ ProposerNames = Annotated[
 ModelNames = Annotated[
     list[str] | None,
     typer.Option(
-        help="A model to ask, as NAME[@BASE_URL][,key=value]. May be repeated.", metavar="MODEL"
+        help="A model to ask, as NAME[@BASE_URL][,key=value]. May be repeated.", metavar="NAME"
     ),
 ]
 

@@ -80,7 +80,7 @@ def best(
     run: RunName,
     step: Annotated[
         str | None,
-        typer.Option(metavar="STEP", help="Write this step's; a number or a hash's beginning."),
+        typer.Option(metavar="NUMBER", help="Write this step's; a number or a hash's beginning."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
