@@ -56,7 +56,7 @@ def serve(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TASK",
+            metavar="NAME",
             help="Evaluate only this: a task file, a built-in task's name, or a built-in suite "
             "(cpu or gpu). May be repeated. Default: whatever clients send.",
         ),
