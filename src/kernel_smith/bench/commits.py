@@ -15,10 +15,12 @@ def own_commit() -> tuple[str | None, bool]:
 
 
 def commit_of(path: Path) -> str | None:
-    """The commit that a folder, or a file's folder, is at; None where it is no checkout."""
+    """The commit that a folder, or a file's folder, is at; None where it is no checkout, or one
+    that has nothing to do with it: a copy may lie where another project ignores it."""
     if not path.exists():
         return None
-    return _git(path if path.is_dir() else path.parent, "rev-parse", "HEAD") or None
+    folder = path if path.is_dir() else path.parent
+    return (_git(folder, "ls-files", "--", ".") and _git(folder, "rev-parse", "HEAD")) or None
 
 
 def _git(folder: Path, *words: str) -> str:
