@@ -165,6 +165,9 @@ def test_a_reference_that_never_returns_comes_to_an_end(
     (tmp_path / "any.py").write_text(honest_source)
     done = cli("evaluate", "endless.py", "any.py", "--patience", 4)
     done.complains(2, "endless.py: the evaluation did not end within 4 s", "--patience 40")
+    run = ("optimize", "endless.py", "--start", "any.py", "--proposer", "mutator")
+    done = cli(*run, "--patience", 4, "--store", "r.sqlite")
+    done.complains(2, "any.py of task endless did not end within 4 s", "--patience 40")
 
 
 def test_check_respects_what_the_task_admits(cli: Cli, shared_judge: None, tmp_path: Path) -> None:

@@ -20,7 +20,14 @@ from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample,
 from kernel_smith.cli.bench_results import compare, report, verify
 from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.model_options import ModelTally, check_models, model_settings
-from kernel_smith.cli.options import EngineAddress, ModelNames, ModelsFile, ProposerNames
+from kernel_smith.cli.options import (
+    PATIENCE,
+    EngineAddress,
+    ModelNames,
+    ModelsFile,
+    Patience,
+    ProposerNames,
+)
 from kernel_smith.cli.output import console, errors, print_json, print_next
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Budget
@@ -127,9 +134,7 @@ def run(
     at_once: Annotated[
         int | None, typer.Option(min=1, help="Problems at once; default: as many as lanes.")
     ] = None,
-    patience: Annotated[
-        float, typer.Option(min=1, help="Seconds that one evaluation may take on this machine.")
-    ] = 1200.0,
+    patience: Patience = PATIENCE,
     leave_out_refused: Annotated[
         bool,
         typer.Option(

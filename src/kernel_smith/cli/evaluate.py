@@ -12,7 +12,7 @@ import typer
 from kernel_smith.cli import exit_codes
 from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.compile_only import compile_and_print
-from kernel_smith.cli.options import EngineAddress, PrecisionName
+from kernel_smith.cli.options import PATIENCE, EngineAddress, Patience, PrecisionName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
@@ -57,9 +57,7 @@ def evaluate(
     max_seconds: Annotated[
         float, typer.Option(min=0.1, help="Longest measurement per workload.")
     ] = 4.0,
-    patience: Annotated[
-        float, typer.Option(min=1, help="Seconds that the evaluation may take on this machine.")
-    ] = 1200.0,
+    patience: Patience = PATIENCE,
     cores: Annotated[
         str | None, typer.Option(help="Cores for timed work, e.g. 1,2; default: all but one.")
     ] = None,

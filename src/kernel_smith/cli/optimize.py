@@ -21,9 +21,11 @@ from kernel_smith.cli.confirmation_text import (
 from kernel_smith.cli.exit_codes import NEGATIVE, of_run
 from kernel_smith.cli.model_options import check_models, model_settings, models_that_failed
 from kernel_smith.cli.options import (
+    PATIENCE,
     EngineAddress,
     ModelNames,
     ModelsFile,
+    Patience,
     PrecisionName,
     ProposerNames,
 )
@@ -86,6 +88,7 @@ def optimize(
         bool, typer.Option("--untimed", help="Without the GPU: collect correct programs.")
     ] = False,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
+    patience: Patience = PATIENCE,
     engine: EngineAddress = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
@@ -135,7 +138,7 @@ def optimize(
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
     ):
-        _evolve(run, store, output, engine, as_json=json, quiet=quiet)
+        _evolve(run, store, output, engine, patience, as_json=json, quiet=quiet)
 
 
 def resume(
@@ -143,8 +146,12 @@ def resume(
     evaluations: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.05, help="The new limit, in all.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
+    device_minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="The new limit, in all.")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="The new limit, in all.")] = None,
+    patience: Patience = PATIENCE,
     engine: EngineAddress = None,
     store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
     output: Annotated[
@@ -162,6 +169,7 @@ def resume(
     from kernel_smith.store import Store, default_path
 
     limits = {"evaluations": evaluations, "seconds": minutes and 60 * minutes}
+    limits |= {"device_seconds": device_minutes and 60 * device_minutes}
     limits |= {"tokens": tokens, "dollars": dollars, "target": target}
     rebudget = partial(limited, limits=limits) if any(limits.values()) else None
     with Store.open(store or default_path()) as book, contextlib.ExitStack() as stack:
@@ -172,7 +180,7 @@ def resume(
         opened = stack.enter_context(Run.resume(book, name, rebudget))
         state = opened.state
         _check_output(output, state.task, state.config.backend, untimed=state.config.untimed)
-        _evolve(opened, store, output, engine, as_json=json, quiet=quiet)
+        _evolve(opened, store, output, engine, patience, as_json=json, quiet=quiet)
 
 
 def _models_of(config: RunConfig) -> dict[str, Any] | None:
@@ -185,6 +193,7 @@ def _evolve(
     store: Path | None,
     output: Path | None,
     engine: str | None,
+    patience: float,
     *,
     as_json: bool,
     quiet: bool,
@@ -193,7 +202,7 @@ def _evolve(
 
     again = command_of("resume", run.state.run, store=store)
     try:
-        _run_loop(run, engine, as_json=as_json, quiet=quiet)
+        _run_loop(run, engine, patience, as_json=as_json, quiet=quiet)
     except KeyboardInterrupt:
         if not is_untimed(run.state):
             _show_best(run, store, output, as_json=as_json)
@@ -218,7 +227,9 @@ def _evolve(
     raise typer.Exit(of_run(run.state))
 
 
-def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> None:
+def _run_loop(
+    run: Run, address: str | None, patience: float, *, as_json: bool, quiet: bool
+) -> None:
     """Raises `KeyboardInterrupt` if the run was stopped: what is under way is given up then, and
     done again when the run is resumed."""
     from kernel_smith.cli.evolution_view import audience
@@ -226,7 +237,7 @@ def _run_loop(run: Run, address: str | None, *, as_json: bool, quiet: bool) -> N
 
     with (
         audience(as_json=as_json, quiet=quiet) as watch,
-        open_engine(address, run.state.config.evaluations_in_flight) as engine,
+        open_engine(address, run.state.config.evaluations_in_flight, patience) as engine,
     ):
         previous = signal.signal(signal.SIGINT, lambda *_: _stop(run))
         try:

@@ -38,3 +38,8 @@ ModelNames = Annotated[
 ]
 
 ModelsFile = Annotated[Path | None, typer.Option(help="A TOML file that names the models to ask.")]
+
+Patience = Annotated[
+    float, typer.Option(min=1, help="Seconds that one evaluation may take on this machine.")
+]
+PATIENCE = 1200.0

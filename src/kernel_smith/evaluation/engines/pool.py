@@ -129,7 +129,8 @@ class LocalPool(ClosingInAHurry):
         return TookTooLong(
             f"judging {job.candidate.name} of task {job.task.name} did not end within "
             f"{self._patience:g} s",
-            hint="see whether the reference returns, or allow more time",
+            hint="see whether Model.forward and get_inputs return, or allow more time: "
+            f"--patience {10 * (self._patience or 0):g}",
         )
 
     def _renew(self, number: int) -> None:
