@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from kernel_smith.programs.merge_text import exported_functions, merged_text
+from kernel_smith.programs.parsing import parse_python
 
 _MODEL = "ModelNew"
 _IMPORTS = (ast.Import, ast.ImportFrom)
@@ -221,7 +222,7 @@ def _pruned(source: str) -> str | None:
 def _read(source: str) -> _Module | None:
     """None where it is no Python, or a name is defined twice."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     lines = source.splitlines(keepends=True)

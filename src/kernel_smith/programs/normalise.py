@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from kernel_smith.programs.c_text import c_tokens, joined, looks_like_c
 from kernel_smith.programs.local_names import local_names
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.records import Candidate, content_hash
 
 _REMEMBERED = 256
@@ -69,7 +70,7 @@ def program(source: str) -> Program:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = parse_python(source)
         keep_docstrings = "__doc__" in source
         parts = [
             _read_once(_Wording(text, line, node.col_offset, keep_docstrings), node)

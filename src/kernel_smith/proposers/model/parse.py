@@ -12,6 +12,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.proposers.model.blocks import Block, find_blocks, without_thoughts
 from kernel_smith.proposers.model.edits import EditRefused, apply_edits, find_edits, has_edits
 from kernel_smith.records import MAX_SOURCE
@@ -99,7 +100,7 @@ def _tree(source: str) -> ast.Module | str:
     try:
         with _FILTERS, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a careless escape sequence is no concern of ours
-            return ast.parse(source)
+            return parse_python(source)
     except SyntaxError as error:
         return f"it is not valid Python: line {error.lineno}: {error.msg}."
     except (ValueError, RecursionError, MemoryError):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import re
 
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.proposers.tuner.cpp_numbers import SCHEDULES, find_cpp_numbers, looks_like_cpp
 from kernel_smith.proposers.tuner.draft import Draft, Entry
 from kernel_smith.proposers.tuner.numbers import (
@@ -41,7 +42,7 @@ _FLAGS: tuple[tuple[str, tuple[Value, ...]], ...] = (
 def find(source: str) -> Space:
     """The space of a candidate's source; an empty one if it is no Python or has no such numbers."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Space(source, (), ())
     draft = Draft()

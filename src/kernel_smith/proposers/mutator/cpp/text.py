@@ -14,6 +14,7 @@ import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
 from kernel_smith.inline.literals import find_sources
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site, Splice, splice
 
 _PARSER_LANGUAGE = Language(tree_sitter_cpp.language())
@@ -127,7 +128,7 @@ def _whole_constants(source: str) -> list[ast.Constant]:
 def kernel_constants(source: str, dialects: tuple[str, ...]) -> list[ast.Constant]:
     """String literals of the candidate that are, as they stand, handed to the compiler."""
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     texts = {literal.source for literal in find_sources(tree) if literal.dialect in dialects}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site, Splice, splice
 
 _ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
@@ -185,7 +186,7 @@ def _read(source: str, machine: Machine) -> TritonText | None:
 
 def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source)
+        return parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
