@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from kernel_smith.cli.bench_list import list_problems
 from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample, SampleSeed, Suites
 from kernel_smith.cli.bench_results import compare, report, verify
+from kernel_smith.cli.default_command import DefaultCommand
 from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.model_options import ModelTally, check_models, model_settings
 from kernel_smith.cli.options import (
@@ -44,13 +44,8 @@ _BASELINES = {"cpp": ("eager", "compile")}
 _ON_GPU = ("eager", "compile", "max-autotune")
 
 
-class _Group(TyperGroup):
-    """What is no command is a suite: `bench cpu` is `bench run cpu`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = [_RUN, *args]
-        return super().parse_args(ctx, args)
+class _Group(DefaultCommand):
+    default = _RUN
 
 
 app = typer.Typer(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
+from kernel_smith.cli.default_command import DefaultCommand
 from kernel_smith.cli.options import EngineAddress
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 _WRITE = "write"
 
 
-class _Ship(TyperGroup):
-    """`ship RUN` is short for `ship write RUN`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = [_WRITE, *args]
-        return super().parse_args(ctx, args)
+class _Ship(DefaultCommand):
+    default = _WRITE
 
 
 app = typer.Typer(
@@ -152,7 +147,7 @@ def verify(
     """Judge the best kernel of a run once more, against the function that a project has today.
 
     The function is taken from its file with what it needs; nothing is installed. Exits with 0 if
-    the kernel is right and faster beyond doubt, and with 1 if not.
+    the kernel is right and significantly faster, and with 1 if not.
     """
     from kernel_smith.evaluation import engines
     from kernel_smith.records import Options
