@@ -291,8 +291,11 @@ def test_the_live_page_follows_a_run(browser: Browser, tmp_path: Path) -> None:
         anew = browser.open(f"{url}#/run/{RUN}")
         anew.wait_for("document.querySelector('.tile strong')?.textContent === '40'")
         shown = "document.getElementById('main').textContent"
-        page.wait_for(f"{shown} === {json.dumps(anew.evaluate(shown))}")
+        drawn = "document.querySelector('path.use') && document.getElementById('main')"
+        whole = anew.wait_for(f"{drawn}.textContent.includes('confirmed') && {shown}")
         anew.close()
+        page.to_front()  # a tab out of sight draws no figures
+        page.wait_for(f"{shown} === {json.dumps(whole)}")
         assert page.evaluate("document.getElementById('live').textContent") == "live"
         assert not page.problems
         assert all(each.startswith((url, "data:")) for each in page.requests)

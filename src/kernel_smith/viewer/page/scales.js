@@ -5,9 +5,9 @@ export function linear([from, to], [begin, end]) {
   const scale = (value) => begin + ((value - from) / span) * (end - begin);
   scale.ticks = (wanted = 6) => {
     const step = niceStep(span / wanted);
-    const ticks = [];
-    for (let tick = Math.ceil(from / step) * step; tick <= to + step / 1e6; tick += step) ticks.push(Math.abs(tick) < step / 1e6 ? 0 : tick);
-    return ticks;
+    const [first, last] = [Math.ceil(from / step), Math.floor(to / step + 1e-6)];
+    // Rounded: three steps of 0.2 are 0.6000000000000001.
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => Number(((first + index) * step).toPrecision(12)));
   };
   scale.domain = [from, to];
   return scale;
