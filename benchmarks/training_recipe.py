@@ -27,11 +27,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batched_model import BatchedModel, BatchedProposer
 from common import describe_machine
 from training_figures import (
     caught,
@@ -50,10 +50,14 @@ from training_runs import BACKEND, BEGIN, Counted, Runs, configured, say, starti
 
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.proposers.base import InThreads, Worker
+from kernel_smith.proposers.base import Worker
+from kernel_smith.proposers.model import ModelProposer
 from kernel_smith.records import (
     Budget,
+    Note,
     Options,
+    Proposal,
+    Request,
     Sampling,
     Task,
 )
@@ -62,11 +66,31 @@ from kernel_smith.runs.state import RunState
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import builtin_tasks
+from kernel_smith.training.local_model import LocalModel
 
 STAGES = ("collect", "data", "sft", "rl", "compare", "report")
 ARMS = ("base", "sft", "rl", "mutator", "tuner")
 HELD_OUT = ("loss", "pooling", "quantisation", "softmax")
 FINAL = Options(sampling=Sampling(target=0.01, unstable_above=0.2, max_seconds=2.0))
+
+
+class ToldOfTheParent(ModelProposer):
+    """Shows a model a parent and its verdict, as its training did, and asks once. Other programs,
+    failures and lessons of the run are not told."""
+
+    def __init__(self, model: LocalModel) -> None:
+        settings = model.settings(
+            mode="edits",
+            templates="brief",
+            max_prompt_tokens=8000,
+            max_repairs=0,
+            asks_again=False,
+            give_up_after=None,
+        )
+        super().__init__(settings, transports={model.name: model.transport()})
+
+    def start(self, request: Request) -> Future[Proposal | Note]:
+        return super().start(request.model_copy(update={"context": ()}))
 
 
 class Recipe:
@@ -237,7 +261,7 @@ class Recipe:
             (self.folder / "machine.json").write_text(json.dumps(machine, indent=1) + "\n")
             fleet = stack.enter_context(Fleet(self.chosen.judges))
             models = {
-                arm: stack.enter_context(BatchedModel(self._model(arm), self.chosen.max_new_tokens))
+                arm: stack.enter_context(LocalModel(self._model(arm), self.chosen.max_new_tokens))
                 for arm in ("base", "sft", "rl")
                 if any(key.arm == arm for key in left)
             }
@@ -259,15 +283,15 @@ class Recipe:
         merge_adapter(checkpoints[-1], folder / "so-far")
         return folder / "so-far"
 
-    def _compare(self, runs: Runs, fleet: Fleet, models: dict[str, BatchedModel], key: Key) -> None:
+    def _compare(self, runs: Runs, fleet: Fleet, models: dict[str, LocalModel], key: Key) -> None:
         task = next(task for task in self.held_out if task.name == key.task)
         name = "model" if key.arm in models else key.arm
         config = configured(task, (name,), Budget(), seed=False)
 
         def workers(state: RunState) -> dict[str, Worker]:
             if key.arm in models:
-                writer = BatchedProposer(models[key.arm])
-                worker: Worker = InThreads(writer, config.proposals_in_flight)
+                worker: Worker = ToldOfTheParent(models[key.arm])
+                alone.callback(worker.close)
             else:
                 worker = alone.enter_context(workers_of(state.config))[name]
             asked = state.by_proposer[name] + state.dropped[name]

@@ -1,15 +1,16 @@
-"""A language model that answers many runs at once, and a proposer that asks it.
+"""A model of `transformers` on this machine, as somebody to ask.
 
-    with BatchedModel(folder, max_new_tokens=512) as model:
-        proposer = BatchedProposer(model)
+    with LocalModel(folder, max_new_tokens=512) as model:
+        settings = model.settings(mode="edits")
+        proposer = ModelProposer(settings, transports={model.name: model.transport()})
 
-Whoever asks waits; what was asked meanwhile is answered in one batch. Each model has a process of
-its own, so that several do not wait for the same interpreter. How questions fall into batches
-depends on time, so answers are not the same again.
+It has a process of its own, and many runs may ask it: whatever was asked meanwhile is answered as
+one batch. How questions fall into batches depends on time, so answers are not the same again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import threading
 import time
@@ -21,34 +22,15 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from kernel_smith.closing import Closing
-from kernel_smith.errors import InternalError
-from kernel_smith.proposers.base import parent_of
-from kernel_smith.proposers.model.config import Model, Settings
-from kernel_smith.proposers.model.failures import NoProgram
-from kernel_smith.proposers.model.parse import Program, parse_answer
-from kernel_smith.proposers.model.prompt import Prompts
-from kernel_smith.records import (
-    Candidate,
-    Conversation,
-    Evaluation,
-    Message,
-    Proposal,
-    Request,
-    Usage,
-)
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.model.config import Settings, make_settings
+from kernel_smith.proposers.model.failures import ServerFailed
+from kernel_smith.proposers.model.received import Received
+from kernel_smith.proposers.model.transport import Messages
 
 _MOST_AT_ONCE = 64
 _WAIT_SECONDS = 0.05  # for others to ask, too
-
-# The same words as in training data with brief prompts and edits; nobody is asked over a network.
-PROMPTS = Settings(
-    models=(Model(name="batched", base_url="http://127.0.0.1/v1"),),
-    mode="edits",
-    templates="brief",
-    max_prompt_tokens=8000,
-)
-
-Messages = list[dict[str, str]]
+_NOWHERE = "http://127.0.0.1/v1"  # nobody is asked over a network
 
 
 class Answer(NamedTuple):
@@ -92,7 +74,7 @@ class _Writer:
             pad_token_id=self._tokenizer.pad_token_id,
         )
 
-    def write(self, conversations: list[Messages]) -> list[Answer]:
+    def write(self, conversations: list[list[dict[str, str]]]) -> list[Answer]:
         import torch
 
         asked = self._tokenizer.apply_chat_template(
@@ -117,13 +99,14 @@ class _Writer:
 
 def _serve(folder: Path, drawing: Drawing, asker: Connection) -> None:
     """The process of a model. It ends when nobody is there to ask."""
-    writer = _Writer(folder, drawing)
+    writer: _Writer | None = None
     while True:
         try:
             conversations = asker.recv()
         except EOFError:
             return
         try:
+            writer = writer or _Writer(folder, drawing)
             answer: list[Answer] | str = writer.write(conversations)
         except Exception as error:  # whoever asked is to know, and others are to go on
             answer = f"{type(error).__name__}: {error}"
@@ -139,13 +122,19 @@ class _Question:
     answer: Future[Answer] = field(default_factory=Future)
 
 
-class BatchedModel(Closing):
-    """`ask` may be called from many threads. Loading goes on while this returns."""
+class LocalModel(Closing):
+    """`ask` may be called from many threads. It is loaded when it is asked for the first time."""
 
     def __init__(
         self, folder: Path, max_new_tokens: int, *, temperature: float = 0.6, top_p: float = 0.95
     ) -> None:
-        self.name = str(folder)
+        if not (folder / "config.json").exists():
+            raise BadInput(
+                f"{folder}: not a model, expected a folder with config.json, weights and tokenizer",
+                hint="name what save_pretrained wrote, such as OUTPUT/final of `train sft`",
+            )
+        self.name = folder.name
+        self._max_new_tokens = max_new_tokens
         self._waiting: SimpleQueue[_Question | None] = SimpleQueue()
         processes = multiprocessing.get_context("spawn")
         self._model, far = processes.Pipe()
@@ -156,10 +145,19 @@ class BatchedModel(Closing):
         self._thread = threading.Thread(target=self._work, name=f"model {folder}", daemon=True)
         self._thread.start()
 
-    def ask(self, messages: tuple[Message, ...]) -> Answer:
-        question = _Question([message.model_dump() for message in messages])
+    def settings(self, **more: Any) -> Settings:
+        """For a proposer that asks this model alone."""
+        model = {"name": self.name, "base_url": _NOWHERE, "max_tokens": self._max_new_tokens}
+        return make_settings({"models": [model], **more})
+
+    def transport(self) -> _Transport:
+        """For one proposer; several share the model."""
+        return _Transport(self)
+
+    def ask(self, messages: Messages) -> Future[Answer]:
+        question = _Question(messages)
         self._waiting.put(question)
-        return question.answer.result()
+        return question.answer
 
     def close(self) -> None:
         """What was asked before is still answered."""
@@ -171,12 +169,7 @@ class BatchedModel(Closing):
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:
             batch, closing = self._gather(first)
-            answers = self._exchange([question.messages for question in batch])
-            for number, question in enumerate(batch):
-                if isinstance(answers, str):
-                    question.answer.set_exception(InternalError(f"{self.name}: {answers}"))
-                else:
-                    question.answer.set_result(answers[number])
+            self._answer([each for each in batch if each.answer.set_running_or_notify_cancel()])
             if closing:
                 return
 
@@ -194,7 +187,21 @@ class BatchedModel(Closing):
             batch.append(more)
         return batch, False
 
-    def _exchange(self, conversations: list[Messages]) -> list[Answer] | str:
+    def _answer(self, batch: list[_Question]) -> None:
+        """Those who have given up waiting are not among them."""
+        if not batch:
+            return
+        asked = [[message.model_dump() for message in each.messages] for each in batch]
+        answers = self._exchange(asked)
+        for number, question in enumerate(batch):
+            if isinstance(answers, str):
+                question.answer.set_exception(
+                    ServerFailed(f"{self.name}: {answers}", hint="see the model's folder")
+                )
+            else:
+                question.answer.set_result(answers[number])
+
+    def _exchange(self, conversations: list[list[dict[str, str]]]) -> list[Answer] | str:
         """The answers, or why there are none."""
         try:
             self._model.send(conversations)
@@ -204,46 +211,22 @@ class BatchedModel(Closing):
         return answers
 
 
-class BatchedProposer:
-    """A `Writer` that shows the model a parent and its verdict, as its training did, and asks
-    once. Other programs, failures and lessons of the run are not told."""
+class _Transport:
+    """A `Transport` whose tokens are counted by the model's own tokenizer."""
 
-    name = "model"
-
-    def __init__(self, model: BatchedModel, settings: Settings = PROMPTS) -> None:
+    def __init__(self, model: LocalModel) -> None:
         self._model = model
-        self._prompts = Prompts(settings)
 
-    def propose(self, request: Request) -> Proposal:
-        messages = self._prompts.build(request.model_copy(update={"context": ()})).messages
-        begin = time.monotonic()
-        answer = self._model.ask(messages)
-        usage = Usage(
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            seconds=time.monotonic() - begin,
-            requests=1,
-        )
-        said = Conversation(
-            model=self._model.name, messages=messages, response=answer.text, usage=usage
-        )
-        parent = parent_of(request).candidate
-        parsed = parse_answer(answer.text, parent.source)
-        if not isinstance(parsed, Program):
-            error = NoProgram(parsed.reason, hint="train the model, or ask another")
-            error.conversation = said
-            raise error
-        return Proposal(
-            candidate=Candidate(backend=parent.backend, source=parsed.source, name=parent.name),
-            proposer=self.name,
-            parents=(parent.content_hash,),
-            summary=parsed.summary,
-            details={"mode": parsed.mode},
-            conversation=said,
-        )
+    def receiving(self) -> Received:
+        return Received()
 
-    def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
-        """Its weights stay as they are."""
+    async def send(self, messages: Messages, received: Received) -> None:
+        answer = await asyncio.wrap_future(self._model.ask(messages))
+        received.take_text(answer.text)
+        received.usage = {
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+        }
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """The model serves others, too."""
