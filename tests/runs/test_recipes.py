@@ -1,4 +1,4 @@
-"""What a run on a GPU begins with: the compiler's kernels by several recipes."""
+"""What a run begins with: the compiler's kernels by several recipes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,31 @@ class Maker:
         self.made.append(recipe.name)
         if recipe.name == "unsplit":
             raise BadInput("cannot be used", hint="none")
-        return DEFAULT.model_copy(update={"source": f"# {recipe.name}", "recipe": recipe.name})
+        what = {"source": f"# {recipe.name}", "recipe": recipe.name}
+        done = ("sums taken through products",) if recipe.rewrites else ()
+        return DEFAULT.model_copy(update={**what, "rewrites": done})
 
     def close(self) -> None:
         Maker.closed += 1
 
 
-def begun(task: Task, backend: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def begun(
+    task: Task,
+    backend: str,
+    monkeypatch: pytest.MonkeyPatch,
+    compiled: Seed = DEFAULT,
+    *,
+    rewrites: bool = True,
+) -> dict[str, str]:
     """What each opener of a run gives: a program's name, or why there is none."""
-    monkeypatch.setattr(seed, "make_seed", lambda *_: DEFAULT)
+    monkeypatch.setattr(seed, "make_seed", lambda *_: compiled)
     monkeypatch.setattr(seed, "SeedMaker", Maker)
     monkeypatch.setattr(Maker, "closed", 0)
     state = SimpleNamespace(
         task=task,
-        config=SimpleNamespace(backend=backend, settings={"seed": {"wanted": True}}),
+        config=SimpleNamespace(
+            backend=backend, settings={"seed": {"wanted": True, "rewrites": rewrites}}
+        ),
         by_proposer=Counter(),
         dropped=Counter(),
     )
@@ -86,11 +97,23 @@ def test_what_our_kernels_took_the_place_of_counts_as_well() -> None:
     assert not RECIPES["whole-rows"].may_differ(alone)
 
 
-def test_for_a_cpu_there_is_the_usual_recipe_alone(
+def test_for_a_cpu_there_are_the_usual_recipe_and_rewrites(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(begun(task, "cpp", monkeypatch)) == 2
+    found = begun(task, "cpp", monkeypatch)
+    assert len(found) == 3 and "rewritten: there is nothing that it would change" in found
     assert Maker.closed == 0
+    less = DEFAULT.model_copy(update={"rewrites": ("sums taken through products",)})
+    found = begun(task, "cpp", monkeypatch, less)
+    assert found["t_rewritten.py"].endswith("real arithmetic: sums taken through products")
+    assert Maker.closed == 1
+
+
+def test_rewrites_can_be_switched_off(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    less = DEFAULT.model_copy(update={"rewrites": ("sums taken through products",)})
+    for backend in ("cpp", "triton"):
+        found = begun(task, backend, monkeypatch, less, rewrites=False)
+        assert not any("rewritten" in name for name in found)
 
 
 def test_a_recipe_that_is_not_there_is_refused_with_those_that_are() -> None:

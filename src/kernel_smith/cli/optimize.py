@@ -87,6 +87,13 @@ def optimize(
     untimed: Annotated[
         bool, typer.Option("--untimed", help="Without the GPU: collect correct programs.")
     ] = False,
+    rewrites: Annotated[
+        bool,
+        typer.Option(
+            "--rewrites/--no-rewrites",
+            help="Begin also with rewrites of the reference that are exact in real arithmetic.",
+        ),
+    ] = True,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
     patience: Patience = PATIENCE,
     engine: EngineAddress = None,
@@ -131,6 +138,7 @@ def optimize(
         seed=seed,
         untimed=untimed,
         starts=[read_candidate(path, backend) for path in start] if start else None,
+        rewrites=rewrites,
     )
     capped = config.budget.dollars is not None
     check_models(_models_of(config), capped=capped, quiet=quiet or json)

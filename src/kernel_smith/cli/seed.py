@@ -24,6 +24,7 @@ from kernel_smith.proposers.seed import (
 from kernel_smith.tasks import find_task
 
 _DEVICES = ("cpu", "cuda")
+_ANYWHERE = f"For cpu {' or '.join(name for name, each in RECIPES.items() if each.anywhere)}."
 
 
 def seed(
@@ -37,7 +38,7 @@ def seed(
         bool, typer.Option("--own-kernels", help="Kernels of ours in place of library calls.")
     ] = False,
     recipe: Annotated[
-        str, typer.Option(help=f"For cuda, one of: {', '.join(RECIPES)}.", metavar="NAME")
+        str, typer.Option(help=f"One of: {', '.join(RECIPES)}. {_ANYWHERE}", metavar="NAME")
     ] = DEFAULT.name,
     precision: PrecisionName = None,
     output: Annotated[
@@ -57,7 +58,7 @@ def seed(
     if device not in _DEVICES:
         raise BadInput(f"no device is called {device!r}", hint="choose cpu or cuda")
     chosen = find_recipe(recipe)
-    if device != "cuda" and chosen is not DEFAULT:
+    if device != "cuda" and not chosen.anywhere:
         raise BadInput(f"recipe {recipe} is for a GPU", hint="add --device cuda")
     with progress(quiet) as report:
         made = make_seed(found, device, workload, report, minutes, chosen)

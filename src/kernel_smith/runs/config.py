@@ -31,13 +31,15 @@ def configure(
     seed: int = 0,
     untimed: bool = False,
     starts: Sequence[Candidate] | None = None,
+    rewrites: bool = True,
 ) -> RunConfig:
     """Return a preset's configuration with what is named here in place of its own.
 
     `models` are the settings of the model worker; naming some makes `model` the usual preset.
     `method` says how it is searched; one that has a preset of its name brings that along. It may be
     a TOML file that declares one.
-    `rebudget` makes a budget of the preset's. `starts`: None for the task's own.
+    `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
+    also with what the compiler makes of the task after its graph was rewritten.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
@@ -69,7 +71,7 @@ def configure(
         return begin_with(_each_answer_counts(config), task, starts or (), with_seed=False)
     first = own_starts(task, backend) if starts is None else starts
     with_seed = proposers is None or _SEED in proposers
-    return begin_with(config, task, first, with_seed=with_seed)
+    return begin_with(config, task, first, with_seed=with_seed, rewrites=rewrites)
 
 
 def _preset(

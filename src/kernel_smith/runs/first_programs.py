@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -25,11 +26,16 @@ _DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compi
 
 
 def begin_with(
-    config: RunConfig, task: Task, starts: Sequence[Candidate], *, with_seed: bool
+    config: RunConfig,
+    task: Task,
+    starts: Sequence[Candidate],
+    *,
+    with_seed: bool,
+    rewrites: bool = True,
 ) -> RunConfig:
     """Keep in the configuration what a run begins with: the programs that are there, and what the
-    framework's compiler makes of the task, where it writes for this backend. So a run that is
-    resumed knows it, too."""
+    framework's compiler makes of the task, where it writes for this backend, also after `rewrites`
+    of its graph. So a run that is resumed knows it, too."""
     with_seed = with_seed and config.backend in _DEVICE_OF_SEED
     if not starts and not with_seed and "model" not in config.proposers:
         raise BadInput(
@@ -38,7 +44,8 @@ def begin_with(
             + (" or --proposer seed" if config.backend in _DEVICE_OF_SEED else ""),
         )
     programs = [candidate.model_dump(mode="json") for candidate in starts]
-    settings = config.settings | {_START: {"programs": programs}, _SEED: {"wanted": with_seed}}
+    seed = {"wanted": with_seed, "rewrites": rewrites}
+    settings = config.settings | {_START: {"programs": programs}, _SEED: seed}
     return config.model_copy(update={"settings": settings})
 
 
@@ -57,15 +64,17 @@ def first_programs(state: RunState) -> list[Opener]:
         (_START, opening(candidate)) for candidate in starts if not state.is_known(candidate)
     ]
     done = state.by_proposer[_SEED] + state.dropped[_SEED]
-    if settings.get(_SEED, {}).get("wanted") and not done:
+    wanted = settings.get(_SEED, {})
+    if wanted.get("wanted") and not done:
         seeds = _Seeds(state.task, _DEVICE_OF_SEED[state.config.backend])
-        openers += [(_SEED, opener) for opener in seeds.openers()]
+        rewrites = wanted.get("rewrites", True)
+        openers += [(_SEED, opener) for opener in seeds.openers(rewrites=rewrites)]
     return openers
 
 
 class _Seeds:
-    """What the framework's compiler writes, the same without its library calls, and for a GPU what
-    it writes by other recipes. A run waits for the first of them alone."""
+    """What the framework's compiler writes, the same without its library calls, and what it writes
+    by other recipes. A run waits for the first of them alone."""
 
     def __init__(self, task: Task, device: str) -> None:
         self._task, self._device = task, device
@@ -73,16 +82,19 @@ class _Seeds:
         self._in_turn = threading.Lock()
         self._maker: SeedMaker | None = None
 
-    def openers(self) -> list[Callable[[], Proposal]]:
+    def openers(self, *, rewrites: bool) -> list[Callable[[], Proposal]]:
         """In the order in which they are worth having."""
         from kernel_smith.proposers.seed.recipes import DEFAULT, RECIPES
 
-        others = [recipe for recipe in RECIPES.values() if recipe is not DEFAULT]
-        if self._device != "cuda":
-            return [self.compiled, self.authored]
-        *more, last = others
-        recipes = [partial(self._by, recipe) for recipe in more]
-        return [self.compiled, self.authored, *recipes, partial(self._by, last, last=True)]
+        others = [
+            recipe
+            for recipe in RECIPES.values()
+            if recipe is not DEFAULT
+            and (self._device == "cuda" or recipe.anywhere)
+            and (rewrites or not recipe.rewrites)
+        ]
+        recipes = [partial(self._by, each, last=each is others[-1]) for each in others]
+        return [self.compiled, self.authored, *recipes]
 
     def compiled(self) -> Proposal:
         from kernel_smith.proposers.seed import make_seed
@@ -105,7 +117,7 @@ class _Seeds:
         summary = "what torch.compile makes of it, with kernels of our own for its library calls"
         return Proposal(candidate=candidate, proposer=_SEED, summary=summary)
 
-    def _by(self, recipe: Recipe, *, last: bool = False) -> Proposal:
+    def _by(self, recipe: Recipe, *, last: bool) -> Proposal:
         """Comes after the first, one at a time, and never while somebody is timed."""
         made = None if self._made.exception() else self._made.result()
         with self._in_turn:
@@ -121,10 +133,13 @@ class _Seeds:
         if made is not None and not recipe.may_differ(made):
             raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
         self._maker = self._maker or SeedMaker(self._task, self._device, minutes=_RECIPE_MINUTES)
-        with using_device():
+        on_gpu = self._device == "cuda"
+        with using_device() if on_gpu else contextlib.nullcontext():
             try:
                 seed = self._maker.make(recipe)
             except UserError as error:
                 raise NothingToPropose(f"{recipe.name}: {error.what}") from None
         summary = f"what torch.compile makes of it {recipe.summary}"
+        if recipe.rewrites:
+            summary += f": {', '.join(seed.rewrites)}"
         return Proposal(candidate=seed.candidate, proposer=_SEED, summary=summary)

@@ -1,4 +1,4 @@
-"""Ways to have a task compiled for a GPU: settings of the framework's compiler, one opener each."""
+"""Ways to have a task compiled: settings of the framework's compiler, one opener each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ _WHOLE_ROW = 16384  # elements of a row that a program can hold in its registers
 @dataclass(frozen=True)
 class Recipe:
     """Settings, and what they say. `longest_row`: how many elements may be held at once where
-    they are reduced; `authored`: with kernels of our own for what is left to the library."""
+    they are reduced; `authored`: with kernels of our own for what is left to the library;
+    `rewrites`: after the graph was rewritten; `anywhere`: not for GPUs alone."""
 
     name: str
     summary: str
     settings: dict[str, object] = field(default_factory=dict)
     longest_row: int | None = None
     authored: bool = False
+    rewrites: bool = False
+    anywhere: bool = False
 
     def may_differ(self, seed: Seed) -> bool:
         """Whether it has a chance to make something else than the default made."""
@@ -30,6 +33,7 @@ class Recipe:
         reduces = _REDUCTION.search(text) is not None
         calls = set(seed.library_calls)
         chances = {
+            "rewritten": bool(seed.rewrites),
             "native-products": bool(_PRODUCTS & calls) or "multiply[" in text,
             "plain-layout": "convolution" in calls or "convolve" in text,
             "whole-rows": reduces,
@@ -39,8 +43,12 @@ class Recipe:
         return chances.get(self.name, True)
 
 
-DEFAULT = Recipe("default", "what torch.compile makes of it")
+DEFAULT = Recipe("default", "what torch.compile makes of it", anywhere=True)
+REWRITTEN = Recipe(
+    "rewritten", "after rewrites that are exact in real arithmetic", rewrites=True, anywhere=True
+)
 _OTHERS = (
+    REWRITTEN,
     Recipe(
         "tuned",
         "with blocks tuned by the compiler, and products with a vector as sums",

@@ -26,6 +26,10 @@ class Seed(VersionedRecord):
         description="workload -> the share of its result that was compared with the reference's",
     )
     torch: str
+    rewrites: tuple[str, ...] = Field(
+        default=(),
+        description="what the recipe `rewritten` did to the graph, or would do where it is another",
+    )
     recipe: str = Field(default="default", description="what the compiler was told")
 
     @property

@@ -23,7 +23,7 @@ from kernel_smith.proposers.seed.inside.workbench import Workbench
 from kernel_smith.proposers.seed.own_cpp import CppKernels
 from kernel_smith.proposers.seed.own_kernels import OwnKernels
 from kernel_smith.proposers.seed.own_triton import TritonKernels
-from kernel_smith.proposers.seed.recipes import DEFAULT, Recipe
+from kernel_smith.proposers.seed.recipes import DEFAULT, REWRITTEN, Recipe
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.proposers.seed.reference import read_reference
 from kernel_smith.proposers.seed.refusal import refused
@@ -56,6 +56,8 @@ def build_seed(
         workbench = Workbench(load_task(task), device, pretended)
         compiling = _Compiling(task, backend, workbench, chosen, recipe, progress)
         written, ours = compiling.programs()
+        if recipe.rewrites and not written.rewrites:
+            raise refused("there is nothing to rewrite in its graph")
         if not written.count:
             raise refused("the compiler leaves all of it to the library")
         other = ours.source if len(ours.calls) < len(written.calls) else ""
@@ -74,7 +76,8 @@ def build_seed(
         workloads=tuple(workload.name for workload in chosen),
         kernels=written.count,
         library_calls=written.calls,
-        notes=(*_notes(task, compared, written.calls), *notes),
+        notes=(*_notes(task, compared, written.calls), *_rewrites(written, recipe), *notes),
+        rewrites=written.rewrites,
         compared=compared,
         torch=torch.__version__,
         recipe=recipe.name,
@@ -105,6 +108,7 @@ class _Written:
     source: str
     count: int  # of kernels
     calls: tuple[str, ...]  # of the library
+    rewrites: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,8 @@ class _Compiling:
         reference = read_reference(self.task.source)
         source, count = assemble(reference, parts, self.backend, self._title())
         calls = tuple(dict.fromkeys(call for part in parts for call in part.library_calls))
-        return _Written(source, count, calls)
+        rewrites = dict.fromkeys(name for one in captured.values() for name in one.rewrites)
+        return _Written(source, count, calls, tuple(rewrites))
 
     def _title(self) -> str:
         how = "" if self.recipe is DEFAULT else f", {self.recipe.summary}"
@@ -181,6 +186,15 @@ def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tupl
     if calls and not task.library_calls:
         notes.append("the task forbids library calls, and this seed makes some")
     return tuple(notes)
+
+
+def _rewrites(written: _Written, recipe: Recipe) -> tuple[str, ...]:
+    what = ", ".join(written.rewrites)
+    if not what:
+        return ()
+    if recipe.rewrites:
+        return (f"rewritten: {what}",)
+    return (f"--recipe {REWRITTEN.name} has less to compute: {what}",)
 
 
 def _require_triton() -> None:

@@ -27,6 +27,7 @@ from kernel_smith.proposers.seed.inside.compiler import compile_graph
 from kernel_smith.proposers.seed.inside.outputs import write_outputs
 from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
 from kernel_smith.proposers.seed.inside.refusing import refusing
+from kernel_smith.proposers.seed.inside.rewrites import applicable, rewrite_graph
 from kernel_smith.proposers.seed.inside.workbench import Workbench
 from kernel_smith.proposers.seed.recipes import Recipe
 from kernel_smith.proposers.seed.reference import Reference
@@ -53,6 +54,7 @@ class Captured:
     key: dict[str, str]
     spare_key: dict[str, str] = field(default_factory=dict)
     attends: bool = False
+    rewrites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def capture(
     leaves = _leaves(drawn.inputs, reference)
     program = _export(model, drawn.inputs)
     _check_signature(program)
+    rewritten = (rewrite_graph if recipe.rewrites else applicable)(program.graph_module)
     bound = [_bind(spec, model, program, leaves) for spec in _tensor_specs(program)]
     values = [value for _, value in bound]
     if pretended:
@@ -96,6 +99,7 @@ def capture(
         key=_key(leaves),
         spare_key=_spare_key(model),
         attends=attends,
+        rewrites=rewritten,
     )
 
 
