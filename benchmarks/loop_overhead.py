@@ -7,7 +7,8 @@ A local proposer changes one number of a program of realistic size; a trivial en
 evaluation; every step is stored with a prompt of realistic size, as a run with a model would. Then
 the model proposer does the same, over HTTP, with a server on this machine (a process of its own)
 that answers at once. Then a slow proposer (2 s) and a slow evaluation (0.5 s) show how busy the
-loop keeps its one device.
+loop keeps its one device, and proposals and evaluations of 0.5 s each, as many at a time as there
+are lanes, how busy it keeps several. Whoever looks best is measured again in all of these.
 
 Imports and the first connection come before the clock starts: each proposer warms up with a short
 run. With `--openevolve`, OpenEvolve does the same with the same server, from a Python environment
@@ -144,15 +145,16 @@ def run(
     iterations: int, folder: Path, model: ModelProposer | None = None, **settings: Any
 ) -> dict[str, Any]:
     name = "nudger" if model is None else "model"
+    lanes = settings.get("lanes", 1)
     config = RunConfig(
         backend="cpp",
         proposers={name: 1.0},
         budget=Budget(evaluations=iterations),
         proposals_in_flight=settings.get("proposals", 2),
-        evaluations_in_flight=1,
+        evaluations_in_flight=lanes,
     )
-    engine = TrivialEngine(speed_of, seconds=settings.get("evaluation", 0.0))
-    path = folder / f"{name}-{iterations}-{settings.get('proposals', 2)}.sqlite"
+    engine = TrivialEngine(speed_of, seconds=settings.get("evaluation", 0.0), lanes=lanes)
+    path = folder / f"{name}-{iterations}-{settings.get('proposals', 2)}-{lanes}.sqlite"
     load = round(os.getloadavg()[0], 1)
     task = Task(name="numbers", source=f"# {PREFIX}\nclass Model: pass\n")
     with Store.open(path, create=True) as store, Run.start(store, task, config) as opened:
@@ -173,7 +175,8 @@ def run(
         "load_before": load,
         "bytes_per_candidate": round(size / iterations),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
-        "device_busy": round(engine.busy_seconds / spent, 3),
+        "lanes": lanes,
+        "device_busy": round(engine.busy_seconds / spent / lanes, 3),
     }
 
 
@@ -248,6 +251,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--iterations", type=int, nargs="+", default=[100, 1000, 10000])
     parser.add_argument("--busy-evaluations", type=int, default=120)
+    parser.add_argument("--lanes", type=int, nargs="*", default=[4, 8, 16])
     parser.add_argument("--openevolve", action="store_true", help="measure OpenEvolve, too")
     parser.add_argument("--openevolve-python", type=Path, default=Path("python3"))
     parser.add_argument("--openevolve-iterations", type=int, nargs="+", default=[100, 1000])
@@ -275,6 +279,11 @@ def main() -> None:
         slow = {"proposal": 2.0, "evaluation": 0.5, "proposals": 8}
         report["busy"] = run(chosen.busy_evaluations, Path(name), **slow)
         print(json.dumps(report["busy"]), flush=True)
+        report["lanes"] = []
+        for lanes in chosen.lanes:
+            even = {"proposal": 0.5, "evaluation": 0.5, "proposals": 2 * lanes, "lanes": lanes}
+            report["lanes"].append(run(chosen.busy_evaluations * lanes, Path(name), **even))
+            print(json.dumps(report["lanes"][-1]), flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps(report, indent=1) + "\n")
 
