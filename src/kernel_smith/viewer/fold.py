@@ -202,6 +202,7 @@ class RunFold:
                 bytes_per_second=each.bytes_per_second,
                 bound=each.bound,
                 share=each.share,
+                precision=each.precision,
             )
             for step, trace in self.traces.items()
             for each in trace.rooflines
