@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -305,5 +306,11 @@ def test_export_writes_what_the_files_name_asks_for(cli: Cli, tmp_path: Path) ->
     assert (tmp_path / "steps.parquet").read_bytes()[:4] == b"PAR1"
     assert cli("runs", "export", RUN, "-o", "run.trace.json").code == 0
     assert json.loads((tmp_path / "run.trace.json").read_text())["traceEvents"]
+    assert cli("runs", "export", RUN, "-o", "steps.csv").code == 0
+    with (tmp_path / "steps.csv").open(newline="") as file:
+        rows = {row["step"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 6 and rows["3"]["source"] == program(3).source
+    cli("runs", "export", RUN, "-o", "steps.xls").complains(2, "steps.xls", "-o steps.jsonl")
+    assert not (tmp_path / "steps.xls").exists()
     cli("runs", "export", RUN).complains(2, "either a file or a tracker", "-o FILE")
     cli("runs", "export", RUN, "--to", "paper").complains(2, "'paper'", "mlflow or wandb")

@@ -83,6 +83,40 @@ FLAGS = """
     for (int64_t c = 0; c < columns; ++c) taken[c] = x[c] > 0.0f;
     for (int64_t c = 0; c < columns; ++c) y[c] = taken[c] ? 1.0f : 2.0f;
 """
+THRICE = """
+    for (int64_t r = 0; r < rows; ++r) {
+        float sum = 0.0f;
+        {
+            for (int64_t c = 0; c < columns; ++c) {
+                const float a = x[r * columns + c] + w[c];
+                const float b = std::tanh(a) * a;
+                sum += b;
+            }
+        }
+        const float mean = sum / columns;
+        float spread = 0.0f;
+        #pragma omp simd reduction(+:spread)
+        for (int64_t i = 0; i < columns; ++i) {
+            const float first = x[r * columns + i] + w[i];
+            const float second = std::tanh(first) * first;
+            spread += (second - mean) * (second - mean);
+        }
+        {
+            for (int64_t c = 0; c < columns; ++c) {
+                const float a = x[r * columns + c] + w[c];
+                const float b = std::tanh(a) * a;
+                y[r * columns + c] = (b - mean) / (1.0f + spread) + a;
+            }
+        }
+    }
+"""
+FOUR_COLUMNS = """
+    for (int64_t r = 0; r < rows; ++r) {
+        float sum = 0.0f;
+        for (int64_t c = 0; c < 4; ++c) sum += std::exp(x[4 * r + c]);
+        for (int64_t c = 0; c < 4; ++c) y[4 * r + c] = std::exp(x[4 * r + c]) / sum;
+    }
+"""
 
 # The name of an edit, a function to which it applies, and something that the result contains.
 EXAMPLES = [
@@ -105,6 +139,10 @@ EXAMPLES = [
     ("narrow-range", WINDOWS, "std::max<int64_t>(0, 0 - (c + 0 - 2))"),
     ("multiply-by-reciprocal", SOFTMAX, "const double sum_inverse = 1.0 / sum;"),
     ("hoist-loads", SCALED, "const auto w_kept_0 = w[r];"),
+    ("keep-values", THRICE, "std::vector<float> kept_row(columns);"),
+    ("keep-values", THRICE, "const float second = kept_row[i];"),
+    ("keep-values", FOUR_COLUMNS, "float kept_row[4];"),
+    ("keep-values", FOUR_COLUMNS, "sum += (kept_row[c] = std::exp(x[4 * r + c]));"),
     ("single-precision", SOFTMAX, "float sum = 0.0f;"),
     ("restrict-parameters", ROW_SUMS, "const float* __restrict__ x"),
     ("byte-flags", FLAGS, "std::vector<char> taken"),
@@ -136,6 +174,46 @@ DEPENDENT = {
     "index of the largest": """int64_t best = 0;
         for (int64_t i = 1; i < columns; ++i) { if (x[i] > x[best]) best = i; }
         y[0] = x[best];""",
+}
+
+# Loops that seem to compute the same value twice, and must not share it.
+ANOTHER_VALUE = {
+    "written between": """
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i]) + std::exp(y[i]);
+        for (int64_t i = 0; i < columns; ++i) y[i] += std::exp(y[i]);""",
+    "written through another name": """const float* in = y; float* out = y;
+        for (int64_t i = 0; i < columns; ++i) out[i] = std::exp(in[i]);
+        for (int64_t i = 0; i < columns; ++i) out[i] += std::exp(in[i]);""",
+    "written by a function": """float sum = 0.0f;
+        for (int64_t i = 0; i < columns; ++i) sum += std::exp(y[i]);
+        std::memcpy(y, x, columns * sizeof(float));
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(y[i]) / sum;""",
+    "another scale": """float scale = 1.0f, sum = 0.0f;
+        for (int64_t i = 0; i < columns; ++i) sum += std::exp(x[i] * scale);
+        scale = 2.0f;
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i] * scale) / sum;""",
+    "a scale of each block": """float sum = 0.0f;
+        { const float s = w[0];
+          for (int64_t i = 0; i < columns; ++i) sum += std::exp(x[i] * s); }
+        { const float s = w[1];
+          for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i] * s) / sum; }""",
+    "only sometimes": """float sum = 0.0f;
+        for (int64_t i = 0; i < columns; ++i) { if (x[i] > 0.0f) sum += std::exp(x[i]); }
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i]) / sum;""",
+    "not always there": """float sum = 0.0f;
+        if (rows > 3) { for (int64_t i = 0; i < columns; ++i) sum += std::exp(x[i]); }
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i]) / (1.0f + sum);""",
+    "another range": """float sum = 0.0f;
+        for (int64_t i = 0; i < rows; ++i) sum += std::exp(x[i]);
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i]) / sum;""",
+    "by other threads": """float sum = 0.0f;
+        #pragma omp parallel for reduction(+:sum)
+        for (int64_t i = 0; i < columns; ++i) sum += std::exp(x[i]);
+        #pragma omp parallel for
+        for (int64_t i = 0; i < columns; ++i) y[i] = std::exp(x[i]) / sum;""",
+    "nothing worth keeping": """float sum = 0.0f;
+        for (int64_t i = 0; i < columns; ++i) sum += x[i] * w[i];
+        for (int64_t i = 0; i < columns; ++i) y[i] = x[i] * w[i] / sum;""",
 }
 
 
@@ -247,6 +325,27 @@ def test_a_buffer_that_carries_a_state_stays_shared() -> None:
 def test_integers_are_not_divided_by_reciprocals() -> None:
     body = "for (int64_t i = 0; i < columns; ++i) y[i] = x[i / rows];"
     assert edit_named("multiply-by-reciprocal").sites(candidate(body)) == []
+
+
+@pytest.mark.parametrize("what", ANOTHER_VALUE)
+def test_a_value_that_may_differ_is_computed_again(what: str) -> None:
+    assert edit_named("keep-values").sites(candidate(ANOTHER_VALUE[what])) == []
+
+
+def test_a_kept_value_leaves_nothing_behind() -> None:
+    source, edit = candidate(THRICE), edit_named("keep-values")
+    text = text_of(edit.apply(source, edit.sites(source)[0]))
+    assert text.count("std::tanh") == 1 and "first" not in text
+    assert text.count("const float a = ") == 2, "the last loop still needs it"
+    assert edit.sites(edit.apply(source, edit.sites(source)[0])) == []
+
+
+def test_long_chains_of_values_are_read_in_no_time() -> None:
+    squares = "".join(f"const float a{n + 1} = a{n} * a{n};\n" for n in range(60))
+    loop = f"for (int64_t c = 0; c < columns; ++c) {{ const float a0 = std::exp(x[c]); {squares}"
+    source = candidate(f"float s = 0.0f;\n{loop} s += a60; }}\n{loop} y[c] = a60 / s; }}")
+    (site,) = edit_named("keep-values").sites(source)
+    assert "const float a60 = kept_row[c];" in edit_named("keep-values").apply(source, site)
 
 
 def test_names_and_sentences_are_given_once() -> None:

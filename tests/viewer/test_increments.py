@@ -42,7 +42,7 @@ def test_a_page_and_its_changes_make_the_next_page(seed: int, one: int, other: i
     for sequence, event in enumerate(events(steps=30, seed=seed), start=1):
         fold.add(sequence, event)
         if sequence in (min(one, other), max(one, other)):
-            pages.append(as_data(run_page(fold, "running", ["scale"], None)))
+            pages.append(as_data(run_page(fold, "running", None, ["scale"], None)))
     for before, after in itertools.pairwise(pages):
         change = RunChange.model_validate_json(changes(before, after).model_dump_json())
         assert updated(before, change) == after

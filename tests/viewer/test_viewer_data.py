@@ -97,7 +97,7 @@ def test_any_part_of_any_run_makes_a_page(seed: int, steps: int, stop: int) -> N
         if sequence > stop:
             break
         fold.add(sequence, event)
-    page = run_page(fold, "interrupted", ["scale"], None)
+    page = run_page(fold, "interrupted", None, ["scale"], None)
     best = fold.history.best
     assert (page.best is None) == (best is None)
     assert len(page.steps.step) == len(fold.history.steps)

@@ -176,10 +176,10 @@ def export(
 ) -> None:
     """Every step of a run for other programs.
 
-    FILE.parquet is a table of steps. FILE.trace.json is the run over time, for Perfetto
-    (https://ui.perfetto.dev) or chrome://tracing. Any other file gets JSON Lines: proposal,
-    evaluation and prompts of each step; the first line describes the run, the last one says `done`,
-    and a file without it is incomplete.
+    FILE.parquet and FILE.csv are a table of steps. FILE.trace.json is the run over time, for
+    Perfetto (https://ui.perfetto.dev) or chrome://tracing. FILE.jsonl holds all there is, as JSON
+    Lines: proposal, evaluation and prompts of each step; the first line describes the run, the last
+    one says `done`, and a file without it is incomplete.
     """
     from kernel_smith.exports.story import story_of
     from kernel_smith.exports.trackers import send

@@ -1,4 +1,4 @@
-"""A run as a file for other programs: JSON Lines, a Parquet table, or a trace over time."""
+"""A run as a file for other programs: JSON Lines, a table, or a trace over time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.cli.output import complete_file
+from kernel_smith.errors import BadInput
 from kernel_smith.records import (
     Event,
     Remeasured,
@@ -17,15 +18,26 @@ from kernel_smith.records import (
     StepProposed,
 )
 
+_ENDINGS = (".jsonl", ".parquet", ".csv", ".trace.json")
+
 
 def write_run(events: Iterable[Event], path: Path) -> int:
     """Write a run in the format that the file's name asks for; return the number of its steps."""
+    if not path.name.endswith(_ENDINGS):
+        raise BadInput(
+            f"{path}: the ending says no format, expected one of {', '.join(_ENDINGS)}",
+            hint=f"-o {path.stem or 'run'}.jsonl, for all there is to know",
+        )
     with complete_file(path) as part:
         if path.suffix == ".parquet":
             from kernel_smith.exports.steps import write_parquet
 
             return write_parquet(events, part)
-        if path.name.endswith(".trace.json"):
+        if path.suffix == ".csv":
+            from kernel_smith.exports.steps import write_csv
+
+            return write_csv(events, part)
+        if path.suffix == ".json":
             from kernel_smith.exports.trace import make_trace
 
             kept = list(events)

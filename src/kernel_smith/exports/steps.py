@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -90,6 +91,16 @@ def write_parquet(events: Iterable[Event], path: Path) -> int:
             writer.write(row)
     finally:
         writer.close()
+    return len(rows)
+
+
+def write_csv(events: Iterable[Event], path: Path) -> int:
+    """Write the table as text, with a line of names; return the number of its rows."""
+    rows = step_rows(events)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
     return len(rows)
 
 

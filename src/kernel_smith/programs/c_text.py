@@ -36,20 +36,21 @@ def looks_like_c(text: str) -> bool:
 def c_tokens(text: str) -> list[str]:
     """The tokens of a text. A blank at either end is kept, since the text may be a fragment."""
     found: list[str] = []
-    blank = False
+    kind = None
     for match in _TOKEN.finditer(text):
-        blank = match["blank"] is not None
-        if not blank:
-            rest = match["rest"]
-            found.append(match.group() if rest is None else _directive(rest))
+        kind = match.lastgroup
+        if kind == "directive":
+            found.append(_directive(match["rest"]))
+        elif kind != "blank":
+            found.append(match[0])
         elif not found:
             found.append(" ")
-    return [*found, " "] if blank and len(found) > 1 else found
+    return [*found, " "] if kind == "blank" and len(found) > 1 else found
 
 
 def joined(tokens: list[str]) -> str:
     """The tokens as text again, each directive on a line of its own."""
-    return " ".join(f"\n{token}\n" if token.startswith("#") else token for token in tokens)
+    return " ".join([f"\n{token}\n" if token[0] == "#" else token for token in tokens])
 
 
 def _directive(rest: str) -> str:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
 from kernel_smith.programs.c_text import c_tokens, joined, looks_like_c
@@ -80,7 +80,7 @@ def program(source: str) -> Program:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Program(tuple(source.split("\n")), len(source.split()), frozenset(), 0, "")
     return Program(
-        tuple(atom for part in parts for atom in part.atoms),
+        tuple(chain.from_iterable(part.atoms for part in parts)),
         1 + sum(part.size for part in parts),
         frozenset().union(*(part.words for part in parts)),
         sum(part.launch_sites for part in parts),
@@ -178,7 +178,7 @@ class _Reader:
         elif type(value) is list:
             self._atoms.append("[")
             for item in value:
-                if self._keep_docstrings or not _is_inert(item):
+                if self._keep_docstrings or type(item) is not ast.Expr or not _is_inert(item):
                     self._value(item, names, whole)
             self._atoms.append("]")
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kernel_smith.programs.normalise import Program, program
 from kernel_smith.records import Candidate
@@ -71,6 +71,15 @@ TECHNIQUES: tuple[str, ...] = (*_OF_KERNEL_TEXT, *_OF_TRITON, PLAIN)
 
 def techniques(candidate: Candidate) -> tuple[str, ...]:
     """All techniques that the source shows, the most telling first."""
+    return tuple(_found(candidate))
+
+
+def most_telling(candidate: Candidate) -> str:
+    """The first of them, or `PLAIN`. What follows it is not looked for."""
+    return next(_found(candidate), PLAIN)
+
+
+def _found(candidate: Candidate) -> Iterator[str]:
     detectors = _OF_TRITON if candidate.backend == "triton" else _OF_KERNEL_TEXT
     code = program(candidate.source)
-    return tuple(name for name, shows in detectors.items() if shows(code))
+    return (name for name, shows in detectors.items() if shows(code))

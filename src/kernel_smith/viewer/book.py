@@ -18,6 +18,7 @@ from kernel_smith.records import (
     StepEvaluated,
     StepProposed,
     Task,
+    Timing,
 )
 from kernel_smith.records.prose import render
 from kernel_smith.store import RunSummary, Store
@@ -80,7 +81,8 @@ class RunBook:
         """Everything about a run but what is long."""
         with self._current(run, progress) as fold:
             state = next(each.state for each in self.summaries() if each.id == run)
-            return run_page(fold, state, self._words(run, fold), self._path)
+            best = self._best_timing(run, fold)
+            return run_page(fold, state, best, self._words(run, fold), self._path)
 
     def changes(self, run: str, after: int | None) -> RunChange | RunPage:
         """What is new on a run's page since event `after`; all of it where nobody remembers."""
@@ -104,6 +106,11 @@ class RunBook:
                 for index, (step, trace) in enumerate(steps)
             }
         )
+
+    def _best_timing(self, run: str, fold: RunFold) -> Timing | None:
+        best = fold.history.best
+        last = fold.traces[best.step].last if best is not None else None
+        return _evaluated(self._store.event(run, last)).evaluation.timing if last else None
 
     def _words(self, run: str, fold: RunFold) -> list[str]:
         if run not in self._named:  # to find them all built-in tasks are read
@@ -138,7 +145,11 @@ class RunBook:
         assert isinstance(proposed, StepProposed)
         proposal = proposed.proposal
         numbers = [trace.evaluated, *trace.remeasured]
-        measured = [_measured(self._store.event(run, each)) for each in numbers if each is not None]
+        measured = [
+            _measured(_evaluated(self._store.event(run, each)))
+            for each in numbers
+            if each is not None
+        ]
         return StepPage(
             step=step,
             name=proposal.candidate.name,
@@ -163,8 +174,12 @@ def _messages(conversation: Conversation | None) -> tuple[tuple[str, str], ...]:
     return tuple((message.role, message.content) for message in conversation.messages)
 
 
-def _measured(event: Event) -> Measured:
+def _evaluated(event: Event) -> StepEvaluated | Remeasured:
     assert isinstance(event, StepEvaluated | Remeasured)
+    return event
+
+
+def _measured(event: StepEvaluated | Remeasured) -> Measured:
     kind = "step"
     if isinstance(event, Remeasured):
         kind = "full" if event.confirming else "again"

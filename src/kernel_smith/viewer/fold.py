@@ -13,6 +13,7 @@ from kernel_smith.records import (
     Ceilings,
     ConfirmationBegun,
     Conversation,
+    Distribution,
     Elite,
     Evaluation,
     Event,
@@ -20,6 +21,7 @@ from kernel_smith.records import (
     MeasuredInVain,
     Noted,
     Remeasured,
+    Roofline,
     RunStarted,
     Stage,
     StepDropped,
@@ -47,8 +49,11 @@ class StepTrace:
     seconds: float | None = None
     cell: tuple[str, ...] | None = None
     twin: bool = False
-    last: Evaluation | None = None
-    """The last evaluation that says something, without its long parts."""
+    last: int | None = None
+    """The number of the last event whose evaluation says something."""
+    call_seconds: Distribution | None = None
+    """What that evaluation says of a call, on the first workload."""
+    rooflines: tuple[Roofline, ...] = ()
 
 
 @dataclass
@@ -133,7 +138,7 @@ class RunFold:
         candidate = self._candidates.pop(event.step)
         if evaluation.ok:
             trace.cell = self._cell(Elite(candidate=candidate, evaluation=evaluation))
-        self._measured(trace, evaluation)
+        self._measured(sequence, trace, evaluation)
         self._span(event.at, event.seconds, "step")
 
     def _remeasured(self, sequence: int, event: Remeasured) -> None:
@@ -142,19 +147,20 @@ class RunFold:
             trace = self.traces[facts.step]
             trace.remeasured.append(sequence)
             if event.evaluation.stage is not Stage.UNSTABLE:
-                self._measured(trace, event.evaluation)
+                self._measured(sequence, trace, event.evaluation)
         seconds = event.seconds
         if event.confirming and self._confirming is not None:
             seconds = seconds or (event.at - self._confirming).total_seconds()
         self._span(event.at, seconds, "full" if event.confirming else "again")
 
-    def _measured(self, trace: StepTrace, evaluation: Evaluation) -> None:
-        trace.last = evaluation.model_copy(
-            update={"log": "", "diagnostics": (), "findings": (), "kernels": (), "ceilings": None}
-        )
+    def _measured(self, sequence: int, trace: StepTrace, evaluation: Evaluation) -> None:
+        """Evaluations themselves are not kept: thousands of them would slow everything down."""
+        timing = evaluation.timing
+        trace.last, trace.rooflines = sequence, evaluation.rooflines
+        trace.call_seconds = timing.workloads[0].candidate if timing is not None else None
         self.made_up = self.made_up or evaluation.made_up
         self.ceilings = evaluation.ceilings or self.ceilings
-        if evaluation.timing is not None:
+        if timing is not None:
             environment, device = evaluation.environment, evaluation.device
             self.machine = device.name if device is not None else environment.processor
 
@@ -196,10 +202,10 @@ class RunFold:
                 bytes_per_second=each.bytes_per_second,
                 bound=each.bound,
                 share=each.share,
+                precision=each.precision,
             )
             for step, trace in self.traces.items()
-            if trace.last is not None
-            for each in trace.last.rooflines
+            for each in trace.rooflines
         ]
 
 

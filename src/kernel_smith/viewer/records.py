@@ -130,6 +130,7 @@ class RooflinePoint(Record):
     bytes_per_second: float
     bound: str
     share: float
+    precision: str = Field(description="whose ceiling counts")
 
 
 class RunPage(Record):

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from kernel_smith.records import Evaluation
+from kernel_smith.records import Timing
 from kernel_smith.store import StepFacts
 from kernel_smith.store.facts import GATES
 from kernel_smith.viewer.fold import RunFold
@@ -27,14 +27,20 @@ Name = TypeVar("Name", bound=Hashable)
 _DIGITS = 5  # of every figure: more than anybody measures
 
 
-def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | None) -> RunPage:
-    """`task_words`: how a command names the task, with the options that make it this task.
+def run_page(
+    fold: RunFold,
+    state: State,
+    best_timing: Timing | None,
+    task_words: list[str],
+    store: Path | None,
+) -> RunPage:
+    """`best_timing`: the last of the best step.
+    `task_words`: how a command names the task, with the options that make it this task.
     `store`: the file as the user named it, None for the usual one.
     """
     history = fold.history
     positions = {step: position for position, step in enumerate(history.steps)}
     best = history.best
-    last = fold.traces[best.step].last if best is not None else None
     names, steps = _columns(fold, positions)
     return RunPage(
         id=history.run,
@@ -71,7 +77,7 @@ def run_page(fold: RunFold, state: State, task_words: list[str], store: Path | N
         best=positions[best.step] if best is not None else None,
         shown=best.shown if best is not None else (),
         confirmed=best is not None and best.confirmed,
-        workloads=last.timing.workloads if last is not None and last.timing is not None else (),
+        workloads=best_timing.workloads if best_timing is not None else (),
         held=tuple(
             positions[facts.step] for facts in history.steps.values() if history.was_best(facts)
         ),
@@ -97,7 +103,7 @@ def _columns(fold: RunFold, positions: dict[int, int]) -> tuple[Names, StepColum
     reasons, reason = _numbered(each.reason and each.reason.value for each in facts)
     cells, cell = _numbered(each.cell for each in traces)
     speedups = [each.speedup for each in facts]
-    seconds = [_seconds(each.last) for each in traces]
+    calls = [each.call_seconds for each in traces]
     names = Names(proposers=proposers, models=models, stages=stages, reasons=reasons, cells=cells)
     columns = StepColumns(
         step=[each.step for each in facts],
@@ -112,8 +118,8 @@ def _columns(fold: RunFold, positions: dict[int, int]) -> tuple[Names, StepColum
         value=[_short(each.value if each else None) for each in speedups],
         low=[_short(each.low if each else None) for each in speedups],
         high=[_short(each.high if each else None) for each in speedups],
-        p50=[_short(p50) for p50, _ in seconds],
-        p99=[_short(p99) for _, p99 in seconds],
+        p50=[_short(each.p50 if each else None) for each in calls],
+        p99=[_short(each.p99 if each else None) for each in calls],
         island=[each.label.get("island") for each in facts],
         cell=cell,
         twin=[each.twin for each in traces],
@@ -135,13 +141,6 @@ def _numbered(
 def _parent(fold: RunFold, facts: StepFacts, positions: dict[int, int]) -> int | None:
     parent = fold.history.by_candidate.get(facts.parents[0]) if facts.parents else None
     return positions.get(parent.step) if parent is not None else None
-
-
-def _seconds(evaluation: Evaluation | None) -> tuple[float | None, float | None]:
-    if evaluation is None or evaluation.timing is None:
-        return None, None
-    first = evaluation.timing.workloads[0].candidate
-    return first.p50, first.p99
 
 
 def _short(value: float | None) -> float | None:

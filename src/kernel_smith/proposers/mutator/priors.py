@@ -29,6 +29,7 @@ PROMISES = {
     "persistent-programs": 2.0,
     "group-programs": 2.0,
     "rows-per-program": 2.0,
+    "keep-values": 3.0,
     "pipeline-loop": 2.0,
     "pack-elements": 4.0,
     "pack-loop": 4.0,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kernel_smith.errors import BadInput
 from kernel_smith.inline.signature import prototypes
 from kernel_smith.programs.normalise import program
-from kernel_smith.programs.techniques import PLAIN, TECHNIQUES, techniques
+from kernel_smith.programs.techniques import TECHNIQUES, most_telling
 from kernel_smith.records import Elite, score
 
 CellKey = tuple[str, ...]
@@ -91,8 +91,7 @@ def _bottleneck(elite: Elite) -> str:
 
 
 def _technique(elite: Elite) -> str:
-    found = techniques(elite.candidate)
-    return found[0] if found else PLAIN
+    return most_telling(elite.candidate)
 
 
 def _speedup(elite: Elite) -> str:

@@ -3,9 +3,9 @@
 import { figure, frame, legend, rowsTable } from "ks/chart.js";
 import { h } from "ks/dom.js";
 import { axisTimes, cost, duration, range, times } from "ks/format.js";
-import { drawCurve, drawReference } from "ks/progress.js";
+import { MEASURES, drawCurve, drawReference } from "ks/progress.js";
 import { statePill } from "ks/run_header.js";
-import { linear, speedScale } from "ks/scales.js";
+import { speedScale } from "ks/scales.js";
 
 const COLOURS = ["var(--who-model)", "var(--who-tuner)", "var(--who-mutator)", "var(--who-seed)", "var(--who-outside)", "var(--ink)"];
 const BANDS_UP_TO = 3;
@@ -14,8 +14,6 @@ export async function showCompare({ query, loadRun }) {
   const ids = (query.get("runs") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
   if (!ids.length) throw new Error("Choose runs to compare in the list of runs.");
   const runs = await Promise.all(ids.map(loadRun));
-  const byEvaluations = { words: "evaluations", of: (point) => point.evaluations, end: (run) => run.funnel.evaluated };
-  const byTime = { words: "minutes", of: (point) => point.at / 60, end: (run) => run.seconds / 60 };
   const several = new Set(runs.map((run) => run.task)).size > 1;
   return h(
     "div",
@@ -23,7 +21,7 @@ export async function showCompare({ query, loadRun }) {
     h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Runs"), " / Compare"),
     h("h1", {}, `${runs.length} runs side by side`),
     several ? h("p", { class: "note" }, "These runs are of different tasks: their speedups are over different references.") : null,
-    [byEvaluations, byTime].map((measure) =>
+    Object.values(MEASURES).map((measure) =>
       figure({
         title: `Best so far over ${measure.words}`,
         note: runs.length > BANDS_UP_TO ? null : "Bands are 95% intervals.",
@@ -50,7 +48,7 @@ function draw(runs, measure, width) {
   const values = runs.flatMap((run) => run.curve.flatMap((point) => (runs.length > BANDS_UP_TO ? [point.best.value] : [point.best.high, point.best.low])));
   const chart = frame(width, 340, {
     label: `Best so far of ${runs.length} runs: ${runs.map((run) => `${run.id} ${times(run.bestSpeedup?.value)}`).join(", ")}`,
-    x: (place) => linear([0, end], place),
+    x: (place) => measure.scale([0, end], place),
     y: (place) => speedScale(values.length ? values : [1], place),
     xLabel: measure.words,
     yLabel: "speed of eager PyTorch",

@@ -3,12 +3,12 @@
 import { figure, frame, legend, points, rowsTable, whoColour } from "ks/chart.js";
 import { h, hideTip, s, showTip, tipped } from "ks/dom.js";
 import { axisTimes, firstLine, range, times } from "ks/format.js";
-import { linear, speedScale } from "ks/scales.js";
+import { counting, linear, speedScale } from "ks/scales.js";
 
 const NAMES_FROM = 560; // pixels
-const MEASURES = {
-  evaluations: { words: "evaluations", of: (point) => point.evaluations, position: (run, position) => run.order[position], end: (run) => run.funnel.evaluated },
-  minutes: { words: "minutes", of: (point) => point.at / 60, position: (run, position) => run.steps.ended[position] / 60, end: (run) => run.seconds / 60 },
+export const MEASURES = {
+  evaluations: { words: "evaluations", scale: counting, of: (point) => point.evaluations, position: (run, position) => run.order[position], end: (run) => run.funnel.evaluated },
+  minutes: { words: "minutes", scale: linear, of: (point) => point.at / 60, position: (run, position) => run.steps.ended[position] / 60, end: (run) => run.seconds / 60 },
 };
 
 export function progressFigure(run) {
@@ -43,7 +43,7 @@ function draw(run, measure, width) {
   const chart = frame(width, width < 600 ? 300 : 400, {
     label: summary(run),
     links: true,
-    x: (place) => linear([0, end], place),
+    x: (place) => measure.scale([0, end], place),
     y: ([bottom, top]) => speedScale(values.length ? values : [1], [bottom - (failed.length ? 16 : 0), top]),
     xLabel: measure.words,
     yLabel: "speed of eager PyTorch",

@@ -1,10 +1,10 @@
 // Scales: from figures to places, with ticks at round figures.
 
-export function linear([from, to], [begin, end]) {
+export function linear([from, to], [begin, end], leastStep = 0) {
   const span = to - from || 1;
   const scale = (value) => begin + ((value - from) / span) * (end - begin);
   scale.ticks = (wanted = 6) => {
-    const step = niceStep(span / wanted);
+    const step = Math.max(leastStep, niceStep(span / wanted));
     const [first, last] = [Math.ceil(from / step), Math.floor(to / step + 1e-6)];
     // Rounded: three steps of 0.2 are 0.6000000000000001.
     return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => Number(((first + index) * step).toPrecision(12)));
@@ -12,6 +12,9 @@ export function linear([from, to], [begin, end]) {
   scale.domain = [from, to];
   return scale;
 }
+
+// For what is counted: there is no half evaluation.
+export const counting = (domain, place) => linear(domain, place, 1);
 
 export function log([from, to], [begin, end]) {
   const low = Math.log(from);

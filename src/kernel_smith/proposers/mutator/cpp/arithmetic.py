@@ -122,11 +122,12 @@ def _invariant_loads(text: CppText, loop: Loop) -> Iterator[Node]:
         )
         if nested or text.of(base) in roots or identifiers(text.of(node)) & fixed:
             continue
-        if not _is_conditional(node, loop):
+        if not is_conditional(node, loop):
             yield node
 
 
-def _is_conditional(node: Node, loop: Loop) -> bool:
+def is_conditional(node: Node, loop: Loop) -> bool:
+    """May an iteration leave this node out?"""
     above = node.parent
     while above is not None and above.id != loop.node.id:
         operator = above.child_by_field_name("operator")

@@ -13,6 +13,7 @@ from kernel_smith.proposers.mutator.cpp.inner_loops import (
     split_accumulator,
     unroll,
 )
+from kernel_smith.proposers.mutator.cpp.kept_values import keep_values
 from kernel_smith.proposers.mutator.cpp.nests import interchange, jam, tile
 from kernel_smith.proposers.mutator.cpp.ranges import narrow_range, split_by_quotient
 from kernel_smith.proposers.mutator.cpp.threads import (
@@ -38,6 +39,7 @@ CPP_EDITS = (
     narrow_range,
     reciprocal,
     hoist_loads,
+    keep_values,
     single_precision,
     restrict,
     byte_flags,

@@ -88,6 +88,8 @@ class Names:
         name = self.text.of(function)
         if name.startswith("static_cast<"):
             return name[len("static_cast<") : -1]
+        if name in _NUMBERS:
+            return name
         if name.removeprefix("std::") in _GENERIC:
             return self._widest(arguments.named_children)
         returned = {
