@@ -15,7 +15,7 @@ QUICK = Options(
     seeds=1,
     profile=False,
     time_twins=False,
-    sampling=Sampling(target=0.03, unstable_above=100, min_rounds=6, max_seconds=0.4),
+    sampling=Sampling(target=0.03, unstable_above=100, min_rounds=10, max_seconds=1.0),
 )
 
 
