@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from timed_evaluations import evaluated
 
 from kernel_smith.knowledge.measured import Move
 from kernel_smith.proposers.base import NothingToPropose
@@ -15,18 +15,8 @@ from kernel_smith.proposers.mutator import EDITS, Edit, Mutator, Site
 from kernel_smith.proposers.mutator.cpp.text import cpp_texts
 from kernel_smith.proposers.mutator.edit import Machine, Splice, splice
 from kernel_smith.proposers.mutator.priors import PROMISES, Expected, expected_of, learnt_from
-from kernel_smith.records import Candidate, Evaluation, Proposal, Request, Stage, Task
-from kernel_smith.records.evaluation import (
-    Accuracy,
-    BaselineSpeedup,
-    BaselineTiming,
-    Beside,
-    Distribution,
-    Environment,
-    Interval,
-    Timing,
-    WorkloadTiming,
-)
+from kernel_smith.records import Candidate, Proposal, Request, Task
+from kernel_smith.records.evaluation import Beside, Interval
 from kernel_smith.records.step import Elite
 
 SOURCE = '''
@@ -49,31 +39,6 @@ kernels = cpp(SOURCE)
 
 TASK = Task(name="t", source="")
 ALONE = Machine(cores=1)
-
-
-def evaluated(
-    candidate: Candidate, speedup: float, width: float = 0.0, **changes: Any
-) -> Evaluation:
-    interval = Interval(value=speedup, low=speedup * (1 - width), high=speedup * (1 + width))
-    spread = Distribution(p50=1.0, p99=1.0)
-    row = BaselineTiming(baseline="eager", speedup=interval, seconds=spread)
-    workload = WorkloadTiming(
-        workload="default", weight=1, candidate=spread, baselines=(row,), rounds=1, calls=1
-    )
-    whole = BaselineSpeedup(baseline="eager", speedup=interval)
-    place = dict.fromkeys(Environment.model_fields, "x")
-    return Evaluation(
-        task="t",
-        task_hash="t",
-        candidate_hash=candidate.content_hash,
-        backend=candidate.backend,
-        stage=Stage.OK,
-        accuracy=Accuracy(candidate_error=0.0, reference_error=0.0, allowed_error=1.0),
-        timing=Timing(speedups=(whole,), workloads=(workload,), cores=(0,)),
-        environment=Environment(**place),
-        created_at=datetime(2026, 1, 1, tzinfo=UTC),
-        **changes,
-    )
 
 
 def request(source: str = SOURCE, backend: str = "cpp", seed: int = 0) -> Request:

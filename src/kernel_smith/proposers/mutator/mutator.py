@@ -12,22 +12,24 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 from kernel_smith.proposers.mutator.priors import expected_of, success
 from kernel_smith.proposers.mutator.registry import EDITS
+from kernel_smith.proposers.mutator.sites import (
+    Sites,
+    all_sites,
+    applied,
+    is_of_use,
+    machine_of,
+    signature,
+)
 from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Plan, Proposal, Request
 from kernel_smith.records.gains import timed_beside
 
-Sites = dict[str, list[Site]]
-"""Sites by the name of their edit."""
-
 _CHAIN_SHARE = 0.3
 _ATTEMPTS = 20
-# Edits that split loops make a text longer, and more of the same does not make it faster.
-_MOST_CHARACTERS = 24_000
 
 
 @dataclass
@@ -57,7 +59,7 @@ class Mutator:
     def propose(self, request: Request) -> Proposal:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
         elite = parent_of(request)
-        parent, machine = elite.candidate, _machine_of(elite.evaluation)
+        parent, machine = elite.candidate, machine_of(elite.evaluation)
         plan = request.section(Plan)
         if plan is not None:
             return self._carry_out(plan, elite, machine, request.seed)
@@ -79,9 +81,9 @@ class Mutator:
             sites = _untried(self._sites(parent, machine), tried).get(plan.edit, [])
             if sites:
                 site = rng.choice(sites)
-                tried.add(_signature([(plan.edit, site)]))
+                tried.add(signature([(plan.edit, site)]))
                 edit = next(edit for edit in self._edits if edit.name == plan.edit)
-                return self._proposal(elite, _applied(parent, edit, site), [(edit, site)])
+                return self._proposal(elite, applied(parent, edit, site), [(edit, site)])
         raise NothingToPropose(f"no place is left for the edit {plan.edit or plan.text[:40]!r}")
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
@@ -108,17 +110,15 @@ class Mutator:
             if not open_sites:
                 return None
             edit, site = self._draw(open_sites, rng)
-            candidate = _applied(candidate, edit, site)
+            candidate = applied(candidate, edit, site)
             steps.append((edit, site))
-        key = _signature([(edit.name, site) for edit, site in steps])
-        most = max(_MOST_CHARACTERS, len(parent.source))
-        fits = len(candidate.source) <= most and candidate.source != parent.source
+        key = signature([(edit.name, site) for edit, site in steps])
         is_new = key not in tried
         tried.add(key)
-        return (candidate, steps) if fits and is_new else None
+        return (candidate, steps) if is_of_use(parent, candidate) and is_new else None
 
     def _sites(self, candidate: Candidate, machine: Machine) -> Sites:
-        return _all_sites(self._edits, candidate.backend, candidate.source, machine)
+        return all_sites(self._edits, candidate.backend, candidate.source, machine)
 
     def _draw(self, sites: Sites, rng: random.Random) -> tuple[Edit, Site]:
         promise = {}
@@ -159,41 +159,12 @@ def _speedup(evaluation: Evaluation) -> Interval | None:
     return evaluation.timing.speedup if evaluation.ok and evaluation.timing else None
 
 
-def _machine_of(evaluation: Evaluation) -> Machine:
-    """Where the parent was timed, its children will be."""
-    cores = len(evaluation.timing.cores) if evaluation.timing is not None else None
-    device = evaluation.device
-    return Machine(cores or None, device.multiprocessors if device is not None else None)
-
-
-@lru_cache(maxsize=32)
-def _all_sites(edits: tuple[Edit, ...], backend: str, source: str, machine: Machine) -> Sites:
-    """The sites that a candidate offers. Not to be changed."""
-    found = {edit.name: _found(edit, source, machine) for edit in edits if backend in edit.backends}
-    return {name: sites for name, sites in found.items() if sites}
-
-
-def _found(edit: Edit, source: str, machine: Machine) -> list[Site]:
-    try:
-        return edit.sites(source, machine)
-    except RecursionError:  # a text that is nested beyond reason
-        return []
-
-
 def _untried(sites: Sites, tried: set[str]) -> Sites:
     fresh = {
-        name: [site for site in own if _signature([(name, site)]) not in tried]
+        name: [site for site in own if signature([(name, site)]) not in tried]
         for name, own in sites.items()
     }
     return {name: own for name, own in fresh.items() if own}
-
-
-def _applied(candidate: Candidate, edit: Edit, site: Site) -> Candidate:
-    return candidate.model_copy(update={"source": edit.apply(candidate.source, site)})
-
-
-def _signature(steps: list[tuple[str, Site]]) -> str:
-    return " | ".join(f"{name} {site.part}: {site}" for name, site in steps)
 
 
 def _key(proposal: Proposal) -> str:

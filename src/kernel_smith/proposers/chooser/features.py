@@ -1,0 +1,121 @@
+"""An option in numbers: what is edited, the text around it, and the program as a whole.
+
+Nothing here is parsed: the texts are read by patterns, because the numbers are for a policy that
+is fitted to them, and the judge has the last word anyway.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from kernel_smith.proposers.chooser.options import Menu, Option
+from kernel_smith.records import Evaluation
+
+Features = dict[str, float]
+"""Numbers by name; one that is missing is 0."""
+
+_LONGEST_STATEMENT = 3000
+_PATTERNS = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "loops": r"\bfor \(",
+        "loads": r"\w\[",
+        "sums": r"[+*-]=",
+        "doubles": r"\bdouble\b",
+        "casts": r"static_cast",
+        "exponentials": r"\b(?:std::)?(?:exp|tanh|erf|log|pow)f?\(",
+        "roots": r"sqrt",
+        "divisions": r" [/%] ",
+        "branches": r"\bif \(| \? ",
+        "extremes": r"\b(?:max|min|fmaxf?|fminf?)\b",
+        "simd": r"omp simd",
+        "unrolled": r"GCC unroll",
+        "restrict": r"__restrict__",
+        "blocks": r"_(?:block|tile)\b",
+        "bounds": r"< \d+;",
+    }.items()
+}
+_LOOP = re.compile(r"\bfor \((?:const )?[\w:]+ (\w+) = ")
+_NUMBER = re.compile(r"\d+")
+_ORDINAL = re.compile(r"no\. (\d+)")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the parent beside its text."""
+
+    speedup: float
+    machine: str
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Facts:
+        """Read them from a parent's evaluation."""
+        timing = evaluation.timing
+        return cls(timing.speedup.value if timing else 1.0, evaluation.environment.machine)
+
+
+def features_of(menu: Menu, facts: Facts) -> list[Features]:
+    """Return the numbers of each option, in the menu's order."""
+    source = menu.parent.source
+    whole = _counts("all", source) | {
+        "speed": math.log(max(facts.speedup, 1e-3)),
+        "x86": float(facts.machine in ("x86_64", "AMD64")),
+        "length": math.log(len(source)),
+        "options": math.log(len(menu.options)) if menu.options else 0.0,
+    }
+    kinds = [option.edit.name for option in menu.options]
+    return [
+        whole | _own(option, source) | {"alike": math.log(kinds.count(option.edit.name))}
+        for option in menu.options
+    ]
+
+
+def _own(option: Option, source: str) -> Features:
+    changed = option.program.source
+    first = _alike(source, changed)
+    rest = _alike(source[first:][::-1], changed[first:][::-1])
+    here = source[first : max(len(source) - rest, _end_of_statement(source, first))]
+    choice = _NUMBER.search(option.site.choice)
+    ordinal = _ORDINAL.search(option.site.place)
+    own = {
+        f"edit={option.edit.name}": 1.0,
+        "choice": math.log2(int(choice[0])) if choice and int(choice[0]) else 0.0,
+        "ordinal": float(ordinal[1]) if ordinal else 1.0,
+        "growth": math.log(len(changed) / len(source)),
+    }
+    return own | _counts("here", here) | _strides(here)
+
+
+def _alike(one: str, other: str) -> int:
+    """With how many characters both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _counts(where: str, text: str) -> Features:
+    counts = {name: len(pattern.findall(text)) for name, pattern in _PATTERNS.items()}
+    return {f"{where}:{name}": math.log1p(count) for name, count in counts.items() if count}
+
+
+def _strides(here: str) -> Features:
+    """How the first loop's variable is used: as the last part of an index, or times something."""
+    loop = _LOOP.search(here)
+    if loop is None:
+        return {}
+    name = re.escape(loop[1])
+    unit = len(re.findall(rf"(?:\[|\+ ){name}\]", here))
+    strided = len(re.findall(rf"\b{name} \* |\* {name}\b", here))
+    return {"unit": math.log1p(unit), "strided": math.log1p(strided), "is loop": 1.0}
+
+
+def _end_of_statement(text: str, start: int) -> int:
+    """Where the block or statement ends that begins here, by its brackets."""
+    depth = 0
+    for index in range(start, min(start + _LONGEST_STATEMENT, len(text))):
+        character = text[index]
+        depth += (character in "({[") - (character in ")}]")
+        if depth < 0 or (depth == 0 and character in ";}"):
+            return index + 1
+    return min(start + _LONGEST_STATEMENT, len(text))

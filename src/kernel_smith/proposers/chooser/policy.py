@@ -1,0 +1,98 @@
+"""A policy over the options at a program, read from a small JSON file: no numpy, no torch.
+
+Two kinds: trees whose leaves are added up (the gain that is expected, as a logarithm), and weights
+of numbers and of pairs of them. Either gives every option a score, and is drawn from by a softmax.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.chooser.features import Features
+from kernel_smith.records import VersionedRecord
+
+SHIPPED = Path(__file__).with_name("policy.json")
+
+Tree = Any
+"""A number, or [feature, threshold, tree up to the threshold, tree above]."""
+
+KIND = "kind"
+UNTRIED = 0.02  # the logarithm of a gain that is expected of an edit that was never tried
+
+
+class Policy(VersionedRecord):
+    """Scores for options. `about`: where it comes from, in a sentence."""
+
+    kind: Literal["trees", "weights"]
+    about: str = ""
+    temperature: float = Field(default=1.0, gt=0)
+    kinds: dict[str, float] = Field(
+        default_factory=dict,
+        description="feature of an edit -> the logarithm of what it gained elsewhere, on average",
+    )
+    trees: tuple[Tree, ...] = ()
+    weights: dict[str, float] = Field(default_factory=dict)
+
+    def scores(self, options: Sequence[Features]) -> list[float]:
+        """Return a number for each option: the higher, the better."""
+        known = [with_kind(each, self.kinds) for each in options]
+        if self.kind == "trees":
+            return [sum(_leaf(tree, each) for tree in self.trees) for each in known]
+        return [
+            sum(self.weights.get(name, 0.0) * value for name, value in crossed(each).items())
+            for each in known
+        ]
+
+    def probabilities(self, options: Sequence[Features]) -> list[float]:
+        """Return the policy itself."""
+        scores = self.scores(options)
+        most = max(scores, default=0.0)
+        powers = [math.exp((score - most) / self.temperature) for score in scores]
+        total = sum(powers)
+        return [power / total for power in powers]
+
+
+def with_kind(features: Features, kinds: Mapping[str, float]) -> Features:
+    """Return the numbers, and what is known of this kind of edit from other programs."""
+    return features | {KIND: math.log(kinds.get(edit_in(features), UNTRIED))}
+
+
+def crossed(features: Features) -> Features:
+    """Return what is known of the kind, and the numbers of the place for this kind alone.
+
+    What is the same for all options of a program says nothing about which of them to choose.
+    """
+    edit = edit_in(features)
+    own = {f"{edit} {name}": value for name, value in features.items() if name not in (edit, KIND)}
+    return own | {edit: 1.0, KIND: features[KIND]}
+
+
+def edit_in(features: Features) -> str:
+    """Return the feature that names the kind of edit."""
+    return next(name for name in features if name.startswith("edit="))
+
+
+def read_policy(path: Path = SHIPPED) -> Policy:
+    """Read a policy's file. Raises `BadInput` where it is none."""
+    try:
+        return Policy.model_validate(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, ValidationError) as error:
+        what = str(error).splitlines()[0]
+        raise BadInput(
+            f"{path}: cannot be read as a policy ({what})",
+            hint="name a file that `benchmarks/choices.py --policy FILE` has written",
+        ) from None
+
+
+def _leaf(tree: Tree, features: Features) -> float:
+    while isinstance(tree, list | tuple):
+        name, threshold, low, high = tree
+        tree = low if features.get(name, 0.0) <= threshold else high
+    return float(tree)
