@@ -58,6 +58,22 @@ def test_the_best_is_what_the_last_measuring_says(store: Store) -> None:
     assert only(store).best_candidate == candidate(1).content_hash
 
 
+def test_no_statement_of_an_event_looks_at_all_that_came_before(store: Store) -> None:
+    """Else a run would get slower with every step."""
+    said: list[str] = []
+    store._connection.set_trace_callback(said.append)
+    for event in steps(2):
+        store.append("run-1", event)
+    store._connection.set_trace_callback(None)
+    asked = [each for each in said if not each.startswith(("BEGIN", "COMMIT", "--"))]
+    assert any("binary" in each for each in asked)
+    for statement in asked:
+        plan = [row[3] for row in store._connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+        assert not [each for each in plan if each.startswith("SCAN")], statement
+        if each_twin := [each for each in plan if "scores" in each and "SELECT" in statement]:
+            assert all("(run=? AND binary=?)" in each for each in each_twin), statement
+
+
 def test_a_run_without_a_writer_is_interrupted_until_it_ends(store: Store) -> None:
     assert only(store).state == "interrupted"
     with store.lock("run-1"):

@@ -82,8 +82,11 @@ _CONFIRMING = (
     "ALTER TABLE scores ADD COLUMN confirmed INTEGER NOT NULL DEFAULT FALSE",
 )
 
+# Else each evaluation would look at all programs of its run.
+_TWINS = ("CREATE INDEX twins ON scores (run, binary) WHERE binary IS NOT NULL",)
+
 # The statements that lead from version N to N + 1, in order. Never change one that was released.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _CONFIRMING)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _CONFIRMING, _TWINS)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
