@@ -106,6 +106,7 @@ def test_the_panel_says_what_is_left() -> None:
     assert "6 of 10 evaluations" in words and "$2.00" in words
     assert "ends after" in words and "about 1 min 00 s" in words
     assert left(after(*steps)[0], spent=40.0) == "no limit"
+    assert "about" in words and "about" not in left(state, spent=None), "a run that has ended"
 
 
 def test_lines_name_steps_and_no_hashes() -> None:

@@ -77,7 +77,7 @@ class Panel:
         table.add_row(Text(f"best   {describe_best(state.best)}", style="bold"))
         table.add_row(Text(f"curve  {curve(state, width - 7)}"))
         table.add_row(Text(f"now    {self._now(state)}", style="cyan"))
-        table.add_row(Text(f"left   {left(state, spent)}"))
+        table.add_row(Text(f"left   {left(state, None if self._ended else spent)}"))
         funnel = "  ".join(f"{name} {state.funnel[name]}" for name in _FUNNEL)
         table.add_row(Text(f"steps  {funnel}"))
         busy = min(1.0, state.device_seconds / max(spent, 1e-9))
@@ -113,16 +113,17 @@ def curve(state: RunState, width: int = 60) -> str:
     return sparkline(values, places) if values else ""
 
 
-def left(state: RunState, spent: float) -> str:
-    """What is left of the budget, and about how long that takes."""
+def left(state: RunState, spent: float | None) -> str:
+    """What is left of the budget, and about how long that takes. `spent`: seconds so far; None: the
+    run has ended, and nothing will take any longer."""
     budget, evaluated = state.config.budget, state.funnel["evaluated"]
     parts, seconds = [], []
     if budget.evaluations is not None:
         more = max(0, budget.evaluations - evaluated)
         parts.append(f"{more} of {counted(budget.evaluations, 'evaluation')}")
-        if evaluated >= _FEW:
+        if evaluated >= _FEW and spent is not None:
             seconds.append(more * spent / evaluated)
-    if budget.seconds is not None:
+    if budget.seconds is not None and spent is not None:
         seconds.append(max(0.0, budget.seconds - state.seconds))
     if budget.tokens is not None:
         used = state.usage.prompt_tokens + state.usage.completion_tokens

@@ -20,6 +20,8 @@ app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TaskName = Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")]
 
+_WIDE = 120  # columns of a terminal
+
 
 @app.command("list")
 def list_tasks(
@@ -52,13 +54,15 @@ def _workloads(task: Task) -> str:
 
 
 def _print_table(rows: list[tuple[str, str, str, str]]) -> None:
-    """As wide as the terminal; long cells are broken."""
+    """As wide as the terminal; long cells are broken. A narrow one has no room for workloads."""
     from rich.table import Column, Table
 
-    name = Column("task", min_width=max(len(row[0]) for row in rows))
-    table = Table(name, "family", "workloads", "description", box=None, pad_edge=False)
+    shown = (0, 1, 2, 3) if console.width >= _WIDE else (0, 1, 3)
+    columns = (Column("task", no_wrap=True), Column("family", no_wrap=True), "workloads")
+    heads = (*columns, "description")
+    table = Table(*(heads[index] for index in shown), box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(row[index] for index in shown))
     console.print(table)
 
 

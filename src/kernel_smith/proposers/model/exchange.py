@@ -105,7 +105,7 @@ async def exchange(
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
         received.charged = False
         raise failures.Unreachable(
-            f"{model.base_url}: cannot connect ({error or 'timed out'})",
+            f"{model.base_url}: cannot connect ({_why_unreachable(error)})",
             hint="start the server, or correct base_url",
         ) from None
     except aiohttp.ServerTimeoutError:
@@ -120,6 +120,14 @@ async def exchange(
         ) from None
     except (aiohttp.ClientError, ValueError) as error:
         raise garbled(str(error) or type(error).__name__) from None
+
+
+def _why_unreachable(error: aiohttp.ClientError) -> str:
+    """In the system's words: the library's repeat the address, and more."""
+    number = getattr(error, "errno", None)
+    if number and number > 0:
+        return os.strerror(number)
+    return getattr(error, "strerror", None) or str(error) or "timed out"  # no such host, say
 
 
 async def _read(response: aiohttp.ClientResponse, received: Received, model: Model) -> None:
