@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import tempfile
@@ -184,16 +185,18 @@ def main() -> None:
         if not (folder / "runs.sqlite").exists():
             with Store.open(folder / "runs.sqlite", create=True) as store:
                 fill(store, find_task(TASK), arguments.candidates)
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         with Store.open(folder / "runs.sqlite") as store, report.open("w") as file:
             write_report([RUN], RunBook(store, words_of), ResultBook([]), file.write, progress)
-        writing = time.perf_counter() - begin
+        writing, used = time.perf_counter() - begin, time.process_time() - used
         with Browser.start() as browser:
             milliseconds = open_report(browser, report.absolute().as_uri(), arguments.times)
         results = {
             "machine": describe_machine(),
             "candidates": arguments.candidates,
             "writing_seconds": round(writing, 1),
+            "writing_processor_seconds": round(used, 1),  # beside other work it says more
+            "load_average": round(os.getloadavg()[0], 1),
             "report_megabytes": round(report.stat().st_size / 1e6, 1),
             "milliseconds": milliseconds,
         }
