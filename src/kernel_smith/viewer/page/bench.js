@@ -5,7 +5,7 @@ import { download, h, s, tipped } from "ks/dom.js";
 import { axisTimes, clock, count, duration, percent, range, times, withRange } from "ks/format.js";
 import { sourceBlock } from "ks/highlight.js";
 import { baselineName } from "ks/run_header.js";
-import { linear, log } from "ks/scales.js";
+import { counting, linear, log } from "ks/scales.js";
 import { PORTION } from "ks/source.js";
 
 const COLOURS = ["var(--who-model)", "var(--who-tuner)", "var(--who-mutator)", "var(--who-seed)", "var(--who-outside)", "var(--ink)"];
@@ -136,16 +136,26 @@ function problems(page, query) {
   });
 }
 
+// Bars grow with the logarithm: one problem that is 70 times as fast would leave nothing of the others.
 function problemTable(page, found) {
-  const most = Math.max(1, ...page.rows.map((row) => row.speedups.eager?.value ?? 0));
-  const bar = (interval) => (interval ? h("span", { class: "inline-bar" }, h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: interval.low > 1 ? "bar-fill faster" : "bar-fill", style: { width: `${(100 * interval.value) / most}%` } })), h("span", {}, withRange(interval))) : "–");
-  return rowsTable(
-    ["problem", "arm", "category", "status", "against eager", "against torch.compile", "steps"],
-    found.map((at) => {
-      const row = page.rows[at];
-      return [h("a", { href: link(page.id, `row/${at}`) }, row.problem), `${row.arm}, ${row.precision}`, row.category, h("span", { class: row.status === "correct" ? "pill good" : "pill bad" }, row.status), bar(row.speedups.eager), withRange(row.speedups.compile), String(row.cost.steps)];
-    }),
-    [6],
+  const all = page.rows.flatMap((row) => [row.speedups.eager?.value ?? 1, row.speedups.compile?.value ?? 1]);
+  const [least, most] = [Math.min(0.5, ...all), Math.max(2, ...all)];
+  const share = (value) => (100 * Math.log(value / least)) / Math.log(most / least);
+  const bar = (interval) => (interval ? h("span", { class: "inline-bar" }, h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: interval.low > 1 ? "bar-fill faster" : "bar-fill", style: { width: `${share(interval.value)}%` } }), h("span", { class: "bar-one", style: { left: `${share(1)}%` } })), h("span", {}, withRange(interval))) : "–");
+  const several = page.arms.length > 1 || new Set(page.rows.map((row) => row.precision)).size > 1;
+  return h(
+    "div",
+    {},
+    h("p", { class: "note" }, "Bars on a logarithmic scale; the mark is the speed of the baseline."),
+    rowsTable(
+      ["problem", ...(several ? ["arm"] : []), "category", "status", "against eager", "against torch.compile", "steps"],
+      found.map((at) => {
+        const row = page.rows[at];
+        const arm = several ? [`${row.arm}, ${row.precision}`] : [];
+        return [h("a", { href: link(page.id, `row/${at}`), class: "long-name" }, row.problem), ...arm, row.category, h("span", { class: row.status === "correct" ? "pill good" : "pill bad" }, row.status), bar(row.speedups.eager), bar(row.speedups.compile), String(row.cost.steps)];
+      }),
+      [several ? 6 : 5],
+    ),
   );
 }
 
@@ -205,7 +215,7 @@ export async function showRow(id, at, { source }) {
 
 function drawCurve(row, width) {
   const end = Math.max(row.cost.steps, ...row.curve.map((point) => point.step));
-  const chart = frame(width, 240, { label: `Best so far over ${end} steps.`, x: (place) => linear([0, end], place), y: (place) => linear([0, Math.max(1.1, ...row.curve.map((point) => point.speedup)) * 1.05], place), xLabel: "steps", yFormat: axisTimes });
+  const chart = frame(width, 240, { label: `Best so far over ${end} steps.`, x: (place) => counting([0, end], place), y: (place) => linear([0, Math.max(1.1, ...row.curve.map((point) => point.speedup)) * 1.05], place), xLabel: "steps", yFormat: axisTimes });
   const path = row.curve.flatMap((point, index) => [`${chart.x(point.step)} ${chart.y(point.speedup)}`, `${chart.x(row.curve[index + 1]?.step ?? end)} ${chart.y(point.speedup)}`]);
   chart.plot.append(s("path", { class: "line", d: `M${path.join("L")}`, style: { stroke: "var(--ink)" } }), s("line", { class: "reference", x1: chart.left, x2: chart.right, y1: chart.y(1), y2: chart.y(1) }));
   return chart.svg;

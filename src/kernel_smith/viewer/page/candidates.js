@@ -9,7 +9,7 @@ const SPARE = 8; // rows beyond what is in sight
 const COLUMNS = [
   ["step", "step", (run, at) => run.steps.step[at]],
   ["speed", "speedup", (run, at) => run.steps.value[at]],
-  ["low", "95% lower bound", (run, at) => run.steps.low[at]],
+  ["low", "95% interval", (run, at) => run.steps.low[at]],
   ["end", "outcome", (run, at) => run.stage(at)],
   ["by", "proposed by", (run, at) => run.who(at)],
   ["what", "what was changed", (run, at) => run.summary(at)],
@@ -32,7 +32,7 @@ export function showCandidates(run, { query }) {
     history.replaceState(null, "", run.view("candidates", new URLSearchParams(kept).toString()));
     refresh();
   };
-  const search = h("input", { type: "search", id: "search", value: filters.q, placeholder: "Search changes, hashes, reasons", "aria-label": "Search candidates" });
+  const search = h("input", { type: "search", id: "search", value: filters.q, placeholder: "Search changes, reasons", "aria-label": "Search candidates" });
   search.addEventListener("input", () => change({ q: search.value }));
   const choose = (name, title, values, words = (value) => value) => {
     const box = h("select", { id: `filter-${name}`, "aria-label": title }, h("option", { value: "" }, title), values.map((value) => h("option", { value, selected: value === filters[name] }, words(value))));
