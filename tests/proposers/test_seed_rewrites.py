@@ -17,7 +17,7 @@ from kernel_smith.proposers.seed import find_recipe
 from kernel_smith.proposers.seed.inside.rewrites import applicable, rewrite_graph
 from kernel_smith.proposers.seed.inside.rewrites.apply import RULES
 
-SINGLE, SUMS, CONVOLVED, DIAGONAL, ORDER, POOLS = RULES
+SINGLE, SUMS, CONVOLVED, DIAGONAL, ORDER, POOLS, POOLED = RULES
 Forward = Callable[..., Any]
 
 
@@ -149,7 +149,7 @@ def convolutions(draw: st.DrawFn) -> tuple[Any, ...]:
     return dimensions, draw(st.booleans()), window, step, gap, padding, more, taken
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(convolutions(), st.booleans(), st.booleans())
 def test_sums_before_convolutions(case: tuple[Any, ...], keep: bool, mean: bool) -> None:
     dimensions, transposed, window, step, gap, padding, more, taken = case
@@ -187,7 +187,7 @@ def test_groups_and_sums_over_channels_stay() -> None:
     assert rewritten(lambda _, x, w: F.conv2d(x, w).relu().mean((2, 3)), image, weight) == ()
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(14, 19)
 )
@@ -209,6 +209,48 @@ def test_pools_of_means_padding_and_gaps() -> None:
     assert rewritten(lambda _, x: F.max_pool2d(F.max_pool2d(x, 2, ceil_mode=True), 2), image) == ()
     volume = torch.randn(1, 1, 8, 8, 9)
     assert rewritten(lambda _, x: F.max_pool3d(F.max_pool3d(x, 2), 2), volume) == (POOLS,)
+
+
+@settings(max_examples=12)
+@given(
+    st.integers(1, 2),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(2, 3),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_averages_within_convolutions(
+    dimensions: int, window: int, step: int, mean: int, padding: int, more: int, transposed: bool
+) -> None:
+    """Where steps fit, or windows overlap, and else not at all."""
+    padding, more = min(padding, window - 1), min(more, step - 1)
+    image = torch.randn(2, 3, *(13, 14)[:dimensions])
+    weight = torch.randn(3, 4, *[window] * dimensions)
+    pool = (F.avg_pool1d, F.avg_pool2d)[dimensions - 1]
+
+    def forward(model: Any, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        if transposed:
+            convolve = (F.conv_transpose1d, F.conv_transpose2d)[dimensions - 1]
+            y = convolve(x, w, model.vector[:4], step, padding, output_padding=more)
+        else:
+            convolve = (F.conv1d, F.conv2d)[dimensions - 1]
+            y = convolve(x, w.transpose(0, 1), model.vector[:4], step, padding)
+        return pool(y * 0.5, mean)
+
+    pointwise = window == step == 1 and padding == 0
+    fits = mean == step if transposed else pointwise or step < window
+    assert rewritten(forward, image, weight) == ((POOLED,) if fits else ())
+
+
+def test_a_mean_of_a_volume_within_its_convolution() -> None:
+    def forward(model: Any, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = F.conv_transpose3d(x, w, stride=2, padding=1) * 0.5
+        return F.avg_pool3d(y, 2) + model.vector[:1]
+
+    volume, weight = torch.randn(2, 3, 5, 4, 6), torch.randn(3, 4, 3, 3, 3)
+    assert rewritten(forward, volume, weight) == (POOLED,)
 
 
 def test_the_recipe_serves_every_device() -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from torch.fx import GraphModule, Node
 
 from kernel_smith.proposers.seed.inside.rewrites import (
-    convolutions,
+    convolution_sums,
+    pooled_convolutions,
     pooling,
     products,
     single,
@@ -22,10 +23,11 @@ Rule = Callable[[Node, Writer], Node | None]
 RULES: dict[str, Rule] = {
     single.NAME: single.apply,
     sums.NAME: sums.apply,
-    convolutions.NAME: convolutions.apply,
+    convolution_sums.NAME: convolution_sums.apply,
     products.DIAGONAL: products.scale_by_diagonal,
     products.ORDER: products.reorder,
     pooling.NAME: pooling.apply,
+    pooled_convolutions.NAME: pooled_convolutions.apply,
 }
 
 

@@ -16,12 +16,12 @@ from kernel_smith.proposers.seed.inside.rewrites.graph import (
 NAME = "pools of pools in one"
 
 _LARGEST = (aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default)
-_MEANS = (aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
+MEANS = (aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
 
 
 def apply(node: Node, write: Writer) -> Node | None:
     """Windows of the first must leave nothing out between them; those of means not overlap."""
-    kind = next((kind for kind in (_LARGEST, _MEANS) if node.target in kind), None)
+    kind = next((kind for kind in (_LARGEST, MEANS) if node.target in kind), None)
     first = node.args[0] if node.args else None
     if kind is None or not isinstance(first, Node) or first.target is not node.target:
         return None
@@ -30,7 +30,7 @@ def apply(node: Node, write: Writer) -> Node | None:
         return None
     windows, steps = _windows(first, dimensions)
     more, further = _windows(node, dimensions)
-    if kind is _MEANS:
+    if kind is MEANS:
         if windows != steps or more != further:
             return None
     elif any(step > window for window, step in zip(windows, steps, strict=True)):
@@ -41,6 +41,12 @@ def apply(node: Node, write: Writer) -> Node | None:
     found = write(node.target, first.args[0], window, step)
     assert value(found).shape == value(node).shape
     return found
+
+
+def separate_windows(node: Node) -> list[int] | None:
+    """How large windows are, of more than one element, that neither overlap nor leave any out."""
+    windows, steps = _windows(node, MEANS.index(node.target) + 1)
+    return windows if windows == steps and max(windows) > 1 and _is_plain(node) else None
 
 
 def _windows(node: Node, dimensions: int) -> tuple[list[int], list[int]]:
