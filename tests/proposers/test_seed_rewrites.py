@@ -62,6 +62,7 @@ DEEP = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(2))
         lambda model, x: model.linear(x).mean(-1),
         lambda model, x: (model.linear(x) / 2 - model.vector).sum(1) * 1.5,
         lambda model, x: (model.linear(x) * 3 + 2).mean(1, keepdim=True),
+        lambda model, x: (model.linear(x) * model.vector.max() + model.vector.min()).sum(1),
         lambda model, x: (x @ model.linear.weight.T).sum(1),
         lambda model, x: (model.linear(x) - model.vector[:1]).sum(1),
         lambda model, x: F.dropout(model.linear(x), 0.5, training=False).sum(1),
@@ -246,7 +247,7 @@ def test_averages_within_convolutions(
 
 def test_a_mean_of_a_volume_within_its_convolution() -> None:
     def forward(model: Any, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        y = F.conv_transpose3d(x, w, stride=2, padding=1) * 0.5
+        y = F.conv_transpose3d(x, w, stride=2, padding=1) * model.vector.max()
         return F.avg_pool3d(y, 2) + model.vector[:1]
 
     volume, weight = torch.randn(2, 3, 5, 4, 6), torch.randn(3, 4, 3, 3, 3)

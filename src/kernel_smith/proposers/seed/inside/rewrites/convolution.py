@@ -14,7 +14,7 @@ from kernel_smith.proposers.seed.inside.rewrites.graph import (
     each_of,
     given,
     is_alone,
-    is_number,
+    is_scalar,
     value,
 )
 
@@ -84,7 +84,7 @@ class Scaled:
         factors: list[tuple[Any, Any]] = []
         while is_alone(node) and node.target in (aten.mul.Tensor, aten.div.Tensor):
             inner, factor = node.args[:2]
-            if not isinstance(inner, Node) or not is_number(factor):
+            if not isinstance(inner, Node) or not is_scalar(factor):
                 return None
             factors.append((node.target, factor))
             node = inner

@@ -70,6 +70,13 @@ def is_number(given_argument: Any) -> bool:
     return isinstance(given_argument, int | float) and not isinstance(given_argument, bool)
 
 
+def is_scalar(given_argument: Any) -> bool:
+    """A number, or a tensor that holds one."""
+    if isinstance(given_argument, Node):
+        return value(given_argument).dim() == 0
+    return is_number(given_argument)
+
+
 def each_of(sizes: int | Sequence[int], dimensions: int) -> list[int]:
     """One size for each dimension, where one may stand for all."""
     found = [sizes] if isinstance(sizes, int) else list(sizes)

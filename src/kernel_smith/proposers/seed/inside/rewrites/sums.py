@@ -19,6 +19,7 @@ from kernel_smith.proposers.seed.inside.rewrites.graph import (
     given,
     is_alone,
     is_number,
+    is_scalar,
     value,
 )
 
@@ -64,7 +65,7 @@ def _is_linear(node: Node) -> bool:
     if node.target is aten.dropout.default:
         return (given(node, "p") == 0 or not given(node, "train")) and _is_linear(_first(node))
     if node.target in (aten.mul.Tensor, aten.div.Tensor):
-        return is_number(node.args[1]) and _inner_is_linear(node)
+        return is_scalar(node.args[1]) and _inner_is_linear(node)
     if node.target in (aten.add.Tensor, aten.sub.Tensor):
         return given(node, "alpha") == 1 and _same_for_rows(node) and _inner_is_linear(node)
     return False
