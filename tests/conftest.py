@@ -26,12 +26,12 @@ settings.load_profile("kernel-smith")
 
 
 def pytest_configure() -> None:
-    """Workers that run side by side share out the cores: a judge waits for one whose timed core is
-    the same."""
+    """Workers that run side by side have a core each: a judge waits for one whose timed core is the
+    same. One more than there are cores uses whichever stands idle, because its worker waits."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is not None:
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
+    cores = sorted(os.sched_getaffinity(0))
+    if worker is not None and (number := int(worker.removeprefix("gw"))) < len(cores):
+        os.sched_setaffinity(0, {cores[number]})
 
 
 # Whoever asks for one of these waits for a process that imports torch, and for more.

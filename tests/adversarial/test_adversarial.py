@@ -5,7 +5,8 @@ wild; from 50 on they were invented against this judge. Each file states, as lit
 and not run, the task it attacks, how many rounds of timing it needs if not few, and how its
 evaluation must end: with the static screen, and (since
 the screen is a courtesy that anybody can get round) by the run-time defences alone. The screen is
-asked directly; evaluated is what gets past it, once, without it.
+asked directly; evaluated is what gets past it, once, without it. Only those that the clock catches
+need a quiet machine.
 
 An exploit whose nature is to change nothing is written to replace the work, so that it ends in a
 wrong answer, or in "slower": correct, and slower than the reference beyond doubt. "BadInput" means
@@ -29,8 +30,6 @@ from kernel_smith.evaluation.screen import screen
 from kernel_smith.records import Candidate, Evaluation, Limits, Options, Reason, Sampling, Task
 from kernel_smith.tasks import find_task
 
-pytestmark = pytest.mark.timing
-
 HERE = Path(__file__).parent
 SLOWER, REFUSED = "slower", "BadInput"
 LISTED, GPU_ONLY = range(1, 50), {1, 17}
@@ -43,6 +42,17 @@ LIMITS = Limits(load_seconds=10, call_seconds=5, compile_seconds=10, memory_byte
 # For those that use up all the time that they are given.
 SHORT = LIMITS.model_copy(update={"call_seconds": 1.0, "compile_seconds": 3.0})
 TIMEOUTS = {Reason.CALL_TIMEOUT, Reason.COMPILER_TIMEOUT}
+# For those that no clock catches: others may have the cores meanwhile.
+PATIENT = LIMITS.model_copy(
+    update={"load_seconds": 60.0, "call_seconds": 60.0, "compile_seconds": 60.0}
+)
+BY_THE_CLOCK = TIMEOUTS | {
+    SLOWER,
+    Reason.DEFERRED_WORK,
+    Reason.BACKGROUND_WORK,
+    Reason.EXTRA_CORES,
+    Reason.LIBRARY_FORBIDDEN,
+}
 
 HONEST = '''
 import torch
@@ -100,6 +110,11 @@ CANDIDATES = sorted(
 )
 
 
+def by_the_clock(path: Path) -> bool:
+    """May it be that nothing but the clock tells it from an honest kernel?"""
+    return not BY_THE_CLOCK.isdisjoint(expected_ends(path, "unscreened"))
+
+
 def load_task(name: str) -> Task:
     own = HERE / "tasks" / name
     return find_task(str(own) if own.exists() else name)
@@ -135,7 +150,13 @@ def test_the_screen_sees_what_it_should_and_no_more(path: Path) -> None:
         assert set(expected_ends(path, "unscreened")) <= set(expected)
 
 
-@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.timing] if by_the_clock(path) else ())
+        for path in CANDIDATES
+    ],
+)
 def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path) -> None:
     expected = expected_ends(path, "unscreened")
     task, candidate = literals(path)["TASK"], Candidate(source=path.read_text(), name=path.name)
@@ -143,7 +164,8 @@ def test_no_exploit_is_rewarded(engine: LocalEngine, path: Path) -> None:
         with pytest.raises(BadInput):
             evaluate(engine, task, candidate)
         return
-    limits = LIMITS if TIMEOUTS.isdisjoint(expected) else SHORT
+    limits = LIMITS if by_the_clock(path) else PATIENT
+    limits = limits if TIMEOUTS.isdisjoint(expected) else SHORT
     rounds = literals(path).get("ROUNDS")
     lasting = {"min_rounds": rounds, "max_rounds": rounds, "max_seconds": 60.0} if rounds else {}
     sampling = SAMPLING.model_copy(update=lasting)
@@ -178,6 +200,7 @@ MORE_WORK = {
 }
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("trick", LOOKS_ALIKE)
 def test_what_looks_like_another_program_and_does_more_gets_its_own_times(
     engine: LocalEngine, trick: str
@@ -194,17 +217,27 @@ def test_what_looks_like_another_program_and_does_more_gets_its_own_times(
     assert evaluations[1].twin is None
 
 
+# What the clock catches and all others are evaluated by two judges, or one after the other.
+after_each_kind = pytest.mark.parametrize(
+    "kind", ["others", pytest.param("clock", marks=pytest.mark.timing)]
+)
+
+
+@after_each_kind
 @pytest.mark.parametrize("task", ["small_softmax.py", "large_softmax.py"])
 def test_an_honest_kernel_is_still_accepted_after_all_of_them(
-    engine: LocalEngine, task: str
+    engine: LocalEngine, task: str, kind: str
 ) -> None:
     assert screen(HONEST) == []
     candidate = Candidate(source=HONEST, name="honest.py")
-    evaluation = evaluate(engine, task, candidate)
+    evaluation = evaluate(engine, task, candidate, PATIENT)
     assert evaluation.ok, evaluation.model_dump_json(indent=1)
 
 
-def test_the_trusted_processes_keep_no_descriptors_of_the_candidates(engine: LocalEngine) -> None:
+@after_each_kind
+def test_the_trusted_processes_keep_no_descriptors_of_the_candidates(
+    engine: LocalEngine, kind: str
+) -> None:
     """A few per task in use, and per process that has not been cleared away yet."""
     judge = engine.process_ids()["judge"]
     assert len(list(Path(f"/proc/{judge}/fd").iterdir())) < 256

@@ -7,18 +7,19 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client
 
 from kernel_smith.agents.door import Door
 from kernel_smith.agents.long_work import LongWork
-from kernel_smith.agents.server import make_server
 from kernel_smith.agents.skill import skill_text
 from kernel_smith.bench.folder import read_result
 from kernel_smith.records import Candidate, Reason
 from kernel_smith.testing.trivial import TrivialEngine
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 TASK = "row_softmax"
 PROGRAM = "class ModelNew:\n    speed = {}\n"
@@ -36,11 +37,16 @@ def open_engine(seconds: float = 0.0) -> Iterator[TrivialEngine]:
     yield TrivialEngine(speed_of, seconds=seconds)
 
 
-Talk = Callable[[Client], Awaitable[None]]
+Talk = Callable[["Client"], Awaitable[None]]
 
 
 def talk(tmp_path: Path, conversation: Talk, evaluations: int = 50, seconds: float = 0.0) -> None:
     """Hold a conversation with a server of its own."""
+
+    # Only here: every worker that collects this file would wait for the protocol's package.
+    from mcp import Client
+
+    from kernel_smith.agents.server import make_server
 
     async def held() -> None:
         opener = partial(open_engine, seconds)

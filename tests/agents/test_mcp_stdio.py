@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from kernel_smith.records import Options
+
+if TYPE_CHECKING:
+    from mcp import Client, StdioServerParameters
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +37,8 @@ WASTE = "for (volatile int64_t k = 0; k < 2000000; ++k);\n    for (int64_t i"
 
 def server(folder: Path, measured: Options) -> StdioServerParameters:
     """The command, with runs that measure as shortly as those of other tests."""
+    from mcp import StdioServerParameters
+
     options = measured.model_dump_json()
     program = (
         "from kernel_smith.cli.main import main\n"
@@ -62,6 +66,8 @@ async def call(client: Client, tool: str, seen: list[str], **arguments: object) 
 
 async def converse(folder: Path, fast: str, measured: Options) -> None:
     """What an agent would do, with an answer that was written beforehand."""
+    from mcp import Client
+
     seen: list[str] = []
     async with Client(server(folder, measured), read_timeout_seconds=300) as client:
         begun = await call(client, "begin_run", seen, task="task.py", file="naive.py")

@@ -97,10 +97,10 @@ class Model(torch.nn.Module):
 
 
 def get_inputs():
-    mask = torch.randn(2, 1, 33, 301)
+    mask = torch.randn(2, 1, 19, 301)
     mask[:, :, :, 50:] = float("-inf")  # a row of a later block sees nothing new
     mask[:, :, 3] = float("-inf")  # and one sees nothing at all
-    shapes = (2, 3, 33, 24), (2, 3, 301, 24), (2, 3, 301, 24), (2, 40, 192)
+    shapes = (2, 2, 19, 24), (2, 2, 301, 24), (2, 2, 301, 24), (2, 40, 192)
     return [*(torch.randn(shape) for shape in shapes), mask, torch.randn(1, 1, 70, 530)]
 """
 SPELLED = """
@@ -123,8 +123,10 @@ class Model(torch.nn.Module):
         y = self.drop(torch.softmax(scores, dim=-1)) @ v
         z = torch.softmax(torch.matmul(q, k.transpose(2, 3)) / 4 + added, 3) @ v
         x = q[:, 0].repeat(1, 1, 2)[:, :, :32].transpose(0, 1)
-        shown = torch.softmax(q @ k.transpose(-2, -1), -1)
-        return y.transpose(1, 2).flatten(2), z, self.attention(x, x, x)[0], shown @ v, shown
+        # Few rows: the interpreter takes seconds for a sum over some dozens of them.
+        shown = torch.softmax(q[:1, :1, :2] @ k[:1, :1].transpose(-2, -1), -1)
+        weighed = shown @ v[:1, :1]
+        return y.transpose(1, 2).flatten(2), z, self.attention(x, x, x)[0], weighed, shown
 
 
 def get_inputs():

@@ -92,7 +92,11 @@ def laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("layout", "dtype"),
-    [("plain", torch.float32), ("channels last", torch.float32), ("plain", torch.float64)],
+    [
+        ("plain", torch.float32),
+        ("channels last", torch.float32),
+        pytest.param("plain", torch.float64, marks=pytest.mark.sweep),
+    ],
     ids=str,
 )
 def test_a_convolution_is_the_librarys(layout: str, dtype: torch.dtype) -> None:

@@ -56,7 +56,7 @@ class Noisy(TrivialEngine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.sweep) for n in (1, 2))])
 def test_all_that_read_a_run_name_the_same_best_after_every_event(
     tmp_path: Path, task: Task, config: RunConfig, seed: int
 ) -> None:

@@ -16,7 +16,6 @@ from kernel_smith.training.config import RewardSettings, RlSettings, SftSettings
 from kernel_smith.training.folder import Folder
 from kernel_smith.training.rl import evaluation_options
 from kernel_smith.training.running import Trained, common_arguments, train
-from kernel_smith.training.stopping import Stopping
 
 
 def ending_with(tmp_path: Path, error: BaseException) -> Callable[[], Trained]:
@@ -71,6 +70,9 @@ def usual_interrupts() -> Iterator[None]:
 
 @pytest.mark.usefixtures("usual_interrupts")
 def test_a_second_interrupt_does_not_wait_for_the_step() -> None:
+    # Only here: it imports transformers, which every worker that collects this file would wait for.
+    from kernel_smith.training.stopping import Stopping
+
     said: list[str] = []
     with Stopping(said.append, alone=True) as stopping:
         signal.raise_signal(signal.SIGINT)

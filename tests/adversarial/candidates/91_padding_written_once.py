@@ -3,6 +3,7 @@ there since its first use, and only the rest is written."""
 
 TASK = "padded.py"
 EXPECT = {"screened": None, "unscreened": ["wrong-values", "wrong-when-timed"]}
+ROUNDS = 12  # it begins by making all its results
 
 import sys
 
