@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,13 @@ from kernel_smith.runs.run import Run
 from kernel_smith.store import Store
 from kernel_smith.testing.browser import Browser
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
+
+EVERY_OTHER_VIEW = {
+    "lineage": ["From the first programs on the left", "The same as a table"],
+    "archive": ["complexity", "technique", "2 programs"],
+    "timing": ["Speed of all candidates", "Time per call of the fastest"],
+    "roofline": ["this run has none of it"],
+}
 
 
 @pytest.fixture
@@ -61,6 +69,11 @@ def test_a_real_run_can_be_read(
     page.wait_for(f"{main}.includes('The program')")
     text = page.evaluate(main)
     assert "ok: correct" in text and "shifted_relu" in text and "Workload by workload" in text
+    for view, words in EVERY_OTHER_VIEW.items():
+        page.evaluate(f"location.hash = '#/run/{run}/{view}'")
+        page.wait_for(f"{main}.includes({json.dumps(words[0])})")
+        text = page.evaluate(main)
+        assert all(each in text for each in words), view
     models = page.evaluate(f"location.hash = '#/run/{run}/candidates?by=model'") and page.wait_for(
         "[...document.querySelectorAll('.vbody a')].map((link) => link.textContent)"
     )
