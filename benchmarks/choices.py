@@ -6,7 +6,7 @@ The options are those that were judged: by recorded runs (`results/training/step
 tables of `choices_table.py`. Families are dealt into folds by a fixed seed; what is compared on a
 fold was fitted without its families. Every task of a table has `--seeds` runs of 8 proposals with
 each arm, by evaluations that are known already. Intervals are from drawing tasks, and runs of each,
-anew. `--policy` writes the trees fitted to all families.
+anew. `--policy` writes the policy after RL, fitted to all families.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ import numpy
 from common import progress
 from moves import STORE, move_of
 
+from kernel_smith.proposers.chooser.policy import KIND, Policy
 from kernel_smith.proposers.mutator.priors import Expected, learnt_from
 from kernel_smith.records import Interval, StepGain
 from kernel_smith.runs.config import own_starts
 from kernel_smith.tasks import find_task
 from kernel_smith.training.choices import boosting, weights
 from kernel_smith.training.choices.examples import Example, examples_of
-from kernel_smith.training.choices.families import deal, splits
+from kernel_smith.training.choices.families import deal, kinds_in, splits
 from kernel_smith.training.choices.recorded import recorded_states
 from kernel_smith.training.choices.replay import Arm, ByKind, ByPolicy, Knowing, Uniform, replay
 from kernel_smith.training.choices.table import Table
@@ -39,6 +40,7 @@ FOLDS, FOLD_SEED = 6, 26
 PROPOSALS = 8
 SHOWN = (1, 2, 4, 8)
 RESAMPLES = 2000
+SHARP = 0.25  # of an arm that knows of kinds alone, and hardly hesitates
 COMPARED = (
     ("RL", "SFT"),
     ("RL", "SFT, sharper"),
@@ -46,6 +48,8 @@ COMPARED = (
     ("trees", "prior per kind"),
     ("trees", "Thompson"),
     ("trees", "RL"),
+    ("RL", "best kinds"),
+    ("trees", "best kinds"),
     ("Thompson", "random"),
     ("prior per kind", "random"),
 )
@@ -73,6 +77,9 @@ def arms_from(known: Sequence[Example]) -> dict[str, Make]:
     prior = prior_of(known)
     linear = weights.fit_weights(known, weights.Settings())
     fitted = {
+        "best kinds": Policy(
+            kind="weights", kinds=kinds_in(known), weights={KIND: 1.0}, temperature=SHARP
+        ),
         "SFT": linear.sft,
         "SFT, sharper": linear.sharp,
         "RL": linear.rl,
@@ -151,12 +158,21 @@ def show(found: dict[str, Any]) -> None:
             print(f"{name:28} {cells}")
 
 
+def described(tables: dict[str, list[Example]]) -> str:
+    """Where a policy comes from, for its file."""
+    parts = [
+        f"{sum(len(each.choices) for each in own)} judged edits at {len(own)} programs ({name})"
+        for name, own in tables.items()
+    ]
+    return f"SFT and RL by benchmarks/choices.py on {' and '.join(parts)}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", type=Path, action="append", default=[])
     parser.add_argument("--seeds", type=int, default=32)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--policy", type=Path, help="write the trees fitted to all families")
+    parser.add_argument("--policy", type=Path, help="write the policy after RL, of all families")
     asked = parser.parse_args()
     sources = {"recorded, aarch64": recorded_states([STORE], lambda n: progress(f"{n} steps"))}
     for path in asked.table:
@@ -173,6 +189,10 @@ def main() -> None:
         report[name] = counts | found
         print(f"\n{name}: {counts}, {len(found['tasks'])} tasks; after {SHOWN} proposals")
         show(found)
+    if asked.policy is not None:
+        examples = [each for own in tables.values() for each in own]
+        policy = weights.fit_weights(examples, weights.Settings(), about=described(tables)).rl
+        asked.policy.write_text(policy.model_dump_json(exclude={"trees"}, indent=0) + "\n")
     if asked.json is not None:
         asked.json.write_text(json.dumps(report, indent=1) + "\n")
 

@@ -19,6 +19,7 @@ from kernel_smith.proposers.mutator import EDITS, Mutator
 from kernel_smith.proposers.mutator.edit import Machine
 from kernel_smith.proposers.mutator.sites import all_sites
 from kernel_smith.records import Candidate, Elite, Plan, Request, Task
+from kernel_smith.records.prose import headline
 from kernel_smith.runs.config import own_starts
 from kernel_smith.tasks import builtin_tasks
 
@@ -113,7 +114,7 @@ def test_the_order_does_not_depend_on_the_hash_seed() -> None:
 def test_a_state_names_its_verdict_every_option_and_how_many_more_there_are() -> None:
     program = loops(12)
     menu = menu_at(program, ALONE)
-    text = state_text(menu, evaluated(program, 0.5))
+    text = state_text(menu, headline(evaluated(program, 0.5)))
     assert program.source.strip() in text
     assert "Verdict: ok: correct, 0.500" in text
     assert len(menu.options) == MOST

@@ -58,7 +58,7 @@ def held_out() -> tuple[list[Example], list[Example]]:
 
 def test_trees_find_which_site_pays_on_a_family_that_they_never_saw(tmp_path: Path) -> None:
     known, tested = held_out()
-    policy = boosting.fit_trees(known, boosting.Settings(trees=30))
+    policy = boosting.fit_trees(known, boosting.Settings(fewest=8))
     assert expected_of(policy, tested) > 0.9 * best_of(tested)
     path = tmp_path / "policy.json"
     path.write_text(policy.model_dump_json())
@@ -153,3 +153,13 @@ def test_every_run_rises_repeats_itself_and_ends_where_the_table_does(
     assert reached == replay(states, "start", make, str(seed), 8)
     assert reached == sorted(reached)
     assert reached[-1] == pytest.approx(0.7)  # six options in all, each proposed once
+
+
+def test_a_program_that_was_judged_on_two_machines_is_two_states() -> None:
+    states, odds = two_levels(), {}
+    start = states["start"]
+    fewer = Example("t", "f", "aarch64", "start", start.choices[:1], 3)
+    for each in (fewer, start):
+        left = range(len(each.choices))
+        ByPolicy(Policy(kind="weights"), odds).choose(each, left, random.Random(0))
+    assert {machine: len(own) for (machine, _), own in odds.items()} == {"aarch64": 1, "": 4}

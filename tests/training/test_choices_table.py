@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
@@ -17,6 +18,7 @@ from kernel_smith.records import Candidate, Evaluation, Interval, Options, Reaso
 from kernel_smith.runs.config import own_starts
 from kernel_smith.tasks import find_task
 from kernel_smith.training.choices.judging import judge_options
+from kernel_smith.training.choices.questions import question_of
 from kernel_smith.training.choices.recorded import recorded_states
 from kernel_smith.training.choices.rows import MOST_GAIN, Judged
 from kernel_smith.training.choices.table import Table
@@ -90,6 +92,21 @@ def test_what_was_stopped_goes_on_and_judges_nothing_twice(tmp_path: Path) -> No
     assert set(engine.asked.values()) == {1}
     assert Table(table.path).states == again.states
     assert len(engine.asked) == 1 + len(again.states[TASK.name, START.content_hash].judged)
+
+
+def test_a_question_has_the_reward_of_every_letter_in_any_order(tmp_path: Path) -> None:
+    state = judge_options(Scripted(), TASK, START, Table(tmp_path / "table.jsonl"))
+    assert state is not None
+    one, other = question_of(state, seed=1), question_of(state, seed=2)
+    assert one.prompt.startswith(START.source.strip())
+    assert one.prompt.endswith("\nAnswer:")
+    assert "Verdict: ok: correct, 1.00x the speed of eager" in one.prompt
+    assert one.prompt != other.prompt
+    for question in (one, other):
+        options = dict(re.findall(r"^([A-Za-z]): (.+)$", question.prompt, re.MULTILINE))
+        assert set(options) == set(question.rewards)
+        gained = {options[label] for label, reward in question.rewards.items() if reward > 0}
+        assert {name.partition(":")[0] for name in gained} == {"unroll-loop"}
 
 
 def test_a_parent_that_fails_is_no_state(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ PrecisionName = Annotated[
 ProposerNames = Annotated[
     list[str] | None,
     typer.Option(
-        help="Ask only these: tuner, mutator, model, seed. May be repeated.", metavar="NAME"
+        help="Ask only these: tuner, mutator, chooser, merger, model, seed. May be repeated.",
+        metavar="NAME",
     ),
 ]
 

@@ -55,7 +55,9 @@ class Proposal(Record):
     """One candidate, and where it came from."""
 
     candidate: Candidate
-    proposer: str = Field(description="start, seed, tuner, mutator, merger, model or outside")
+    proposer: str = Field(
+        description="start, seed, tuner, mutator, chooser, merger, model or outside"
+    )
     parents: tuple[str, ...] = Field(
         default=(), description="hashes of candidates; the first is the one that was changed"
     )

@@ -15,7 +15,7 @@ from kernel_smith.search.methods import find_method
 
 _SEED = "seed"  # who is named among the proposers, and writes a first program only
 _MERGER = "merger"
-_KNOWN = ("tuner", "mutator", _MERGER, "model", _SEED)
+_KNOWN = ("tuner", "mutator", "chooser", _MERGER, "model", _SEED)
 
 
 def configure(

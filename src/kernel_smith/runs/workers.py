@@ -31,6 +31,11 @@ def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
         from kernel_smith.proposers.mutator import Mutator
 
         return InThreads(Mutator(config.seed), config.proposals_in_flight)
+    if name == "chooser":
+        from kernel_smith.proposers.chooser import Chooser, read_policy
+
+        policy = read_policy(config.settings.get("chooser", {}).get("policy"))
+        return InThreads(Chooser(policy, config.seed), config.proposals_in_flight)
     if name == "merger":
         from kernel_smith.proposers.merger import Merger
 
@@ -40,4 +45,6 @@ def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
 
         settings, budget = make_settings(config.settings.get("model", {})), config.budget
         return ModelProposer(settings, tokens=budget.tokens, dollars=budget.dollars, spent=spent)
-    raise BadInput(f"no proposer is called {name!r}", hint="choose tuner, mutator, merger or model")
+    raise BadInput(
+        f"no proposer is called {name!r}", hint="choose tuner, mutator, chooser, merger or model"
+    )

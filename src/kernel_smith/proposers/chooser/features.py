@@ -57,19 +57,14 @@ class Facts:
 
 
 def features_of(menu: Menu, facts: Facts) -> list[Features]:
-    """Return the numbers of each option, in the menu's order."""
+    """Return the numbers of each option, whichever others there are, in the menu's order."""
     source = menu.parent.source
     whole = _counts("all", source) | {
         "speed": math.log(max(facts.speedup, 1e-3)),
         "x86": float(facts.machine in ("x86_64", "AMD64")),
         "length": math.log(len(source)),
-        "options": math.log(len(menu.options)) if menu.options else 0.0,
     }
-    kinds = [option.edit.name for option in menu.options]
-    return [
-        whole | _own(option, source) | {"alike": math.log(kinds.count(option.edit.name))}
-        for option in menu.options
-    ]
+    return [whole | _own(option, source) for option in menu.options]
 
 
 def _own(option: Option, source: str) -> Features:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kernel_smith.proposers.mutator.edit import UNKNOWN, Edit, Machine, Site
@@ -58,14 +58,19 @@ def menu_at(
     seed: int = 0,
     edits: Sequence[Edit] = EDITS,
     most: int = MOST,
+    without: Collection[str] = (),
 ) -> Menu:
-    """Return the options at a program. Where there are too many, every kind of edit stays."""
+    """Return the options at a program. Where there are too many, every kind of edit stays.
+
+    `without`: the signatures of options that are not to be listed, because they were tried.
+    """
     by_name = {edit.name: edit for edit in edits}
     sites = all_sites(tuple(edits), parent.backend, parent.source, machine)
     made = [
         (by_name[name], site, applied(parent, by_name[name], site))
         for name, own in sites.items()
         for site in own
+        if signature([(name, site)]) not in without
     ]
     useful = [each for each in made if is_of_use(parent, each[2])]
     rng = random.Random(f"{seed} {parent.content_hash}")

@@ -18,7 +18,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.proposers.chooser.features import Features
 from kernel_smith.records import VersionedRecord
 
-SHIPPED = Path(__file__).with_name("policy.json")
+_SHIPPED = Path(__file__).with_name("policy.json")
 
 Tree = Any
 """A number, or [feature, threshold, tree up to the threshold, tree above]."""
@@ -79,8 +79,9 @@ def edit_in(features: Features) -> str:
     return next(name for name in features if name.startswith("edit="))
 
 
-def read_policy(path: Path = SHIPPED) -> Policy:
-    """Read a policy's file. Raises `BadInput` where it is none."""
+def read_policy(file: str | Path | None = None) -> Policy:
+    """Read a policy's file; None: the one that is shipped. Raises `BadInput` where it is none."""
+    path = Path(file) if file is not None else _SHIPPED
     try:
         return Policy.model_validate(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, ValidationError) as error:

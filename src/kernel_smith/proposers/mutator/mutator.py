@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 from kernel_smith.proposers.mutator.priors import expected_of, success
+from kernel_smith.proposers.mutator.proposals import make_proposal, signature_of, speedup_of
 from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.proposers.mutator.sites import (
     Sites,
@@ -69,7 +70,7 @@ class Mutator:
             for _ in range(_ATTEMPTS):
                 chosen = self._choose(parent, machine, tried, rng)
                 if chosen is not None:
-                    return self._proposal(elite, *chosen)
+                    return make_proposal(self.name, elite, *chosen)
         raise NothingToPropose(f"every edit was tried on {parent.content_hash[:12]}")
 
     def _carry_out(self, plan: Plan, elite: Elite, machine: Machine, seed: int) -> Proposal:
@@ -83,7 +84,7 @@ class Mutator:
                 site = rng.choice(sites)
                 tried.add(signature([(plan.edit, site)]))
                 edit = next(edit for edit in self._edits if edit.name == plan.edit)
-                return self._proposal(elite, applied(parent, edit, site), [(edit, site)])
+                return make_proposal(self.name, elite, applied(parent, edit, site), [(edit, site)])
         raise NothingToPropose(f"no place is left for the edit {plan.edit or plan.text[:40]!r}")
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
@@ -92,7 +93,7 @@ class Mutator:
         gain = _gain(proposal, evaluation)
         paid = success(gain.certain) if gain is not None else 0.0  # nothing for what may be noise
         with self._lock:
-            self._tried[proposal.parents[0]].add(_key(proposal))
+            self._tried[proposal.parents[0]].add(signature_of(proposal))
             for name in edits:
                 if name in self._records:  # an older version may have known others
                     self._records[name].note(paid, 1 / len(edits))
@@ -129,34 +130,14 @@ class Mutator:
         edit = next(edit for edit in self._edits if edit.name == best)
         return edit, rng.choice(sites[best])
 
-    def _proposal(self, parent: Elite, new: Candidate, steps: list[tuple[Edit, Site]]) -> Proposal:
-        summary = "; then ".join(f"{edit.name}: {site}" for edit, site in steps)
-        speedup = _speedup(parent.evaluation)
-        details = {
-            "edits": [edit.name for edit, _ in steps],
-            "sites": [f"{site.part}: {site}" for _, site in steps],
-            "parent_speedup": speedup.model_dump() if speedup is not None else None,
-        }
-        return Proposal(
-            candidate=new,
-            proposer=self.name,
-            parents=(parent.candidate.content_hash,),
-            summary=summary,
-            details=details,
-        )
-
 
 def _gain(proposal: Proposal, evaluation: Evaluation) -> Interval | None:
     """Over the parent: side by side if it was timed so, else by the speedups of both."""
     beside = timed_beside(evaluation, proposal.parents[0])
-    own, before = _speedup(evaluation), proposal.details.get("parent_speedup")
+    own, before = speedup_of(evaluation), proposal.details.get("parent_speedup")
     if beside is not None or own is None or before is None:
         return beside
     return own.over(Interval.model_validate(before))
-
-
-def _speedup(evaluation: Evaluation) -> Interval | None:
-    return evaluation.timing.speedup if evaluation.ok and evaluation.timing else None
 
 
 def _untried(sites: Sites, tried: set[str]) -> Sites:
@@ -165,9 +146,3 @@ def _untried(sites: Sites, tried: set[str]) -> Sites:
         for name, own in sites.items()
     }
     return {name: own for name, own in fresh.items() if own}
-
-
-def _key(proposal: Proposal) -> str:
-    """The signature of a proposal made earlier, perhaps before the run was resumed."""
-    pairs = zip(proposal.details["edits"], proposal.details["sites"], strict=True)
-    return " | ".join(f"{name} {site}" for name, site in pairs)

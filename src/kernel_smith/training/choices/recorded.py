@@ -1,4 +1,4 @@
-"""Judged options out of stores: what the mutator has tried in recorded runs, one edit at a time."""
+"""Judged options out of stores: single edits that recorded runs have tried."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kernel_smith.training.choices.table import State
 from kernel_smith.trajectories.steps import read_steps
 
 _CHAIN = "; then "
+_EDITORS = ("mutator", "chooser")
 
 
 def recorded_states(
@@ -37,7 +38,7 @@ def recorded_states(
 
 def _single_edits(stores: Sequence[Path]) -> Iterator[TrainingStep]:
     for step in read_steps(stores):
-        if step.parent is not None and step.proposer == "mutator" and _CHAIN not in step.summary:
+        if step.parent is not None and step.proposer in _EDITORS and _CHAIN not in step.summary:
             yield step
 
 

@@ -61,17 +61,18 @@ class ByKind:
 
 
 class ByPolicy:
-    """What a fitted policy draws. `odds` remembers what it says of a program."""
+    """What a fitted policy draws. `odds` remembers what it says of a program on a machine."""
 
-    def __init__(self, policy: Policy, odds: dict[str, list[float]]) -> None:
+    def __init__(self, policy: Policy, odds: dict[tuple[str, str], list[float]]) -> None:
         self._policy = policy
         self._odds = odds
 
     def choose(self, example: Example, left: Sequence[int], rng: random.Random) -> int:
-        if example.program not in self._odds:
+        key = example.machine, example.program
+        if key not in self._odds:
             numbers = [choice.features for choice in example.choices]
-            self._odds[example.program] = self._policy.probabilities(numbers)
-        odds = self._odds[example.program]
+            self._odds[key] = self._policy.probabilities(numbers)
+        odds = self._odds[key]
         return rng.choices(left, [odds[index] + 1e-9 for index in left])[0]
 
     def learn(self, choice: Choice) -> None:

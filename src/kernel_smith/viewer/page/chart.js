@@ -2,7 +2,7 @@
 
 import { fitted, h, s } from "ks/dom.js";
 
-const KNOWN = ["start", "seed", "tuner", "mutator", "merger", "model", "outside"];
+const KNOWN = ["start", "seed", "tuner", "mutator", "chooser", "merger", "model", "outside"];
 export const whoColour = (name) => `var(--who-${KNOWN.includes(name.split("/")[0]) ? name.split("/")[0] : "other"})`;
 
 // From slow to fast, on a logarithmic scale between the ends.
