@@ -283,10 +283,9 @@ def _print_summaries(summaries: list[RunSummary]) -> None:
 
 
 def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
-    rows = [("step", "candidate", "proposed by", "speedup", "gain", "what")]
+    rows = [("step", "proposed by", "speedup", "gain", "what")]
     for facts, gain in zip(path, gains, strict=True):
         change = f"{gain - 1:+.1%}" if gain is not None else ""
         what = facts.summary.split("\n")[0]
-        short = facts.candidate[:10]
-        rows.append((str(facts.step), short, facts.proposer, _speedup(facts), change, what))
+        rows.append((str(facts.step), facts.proposer, _speedup(facts), change, what))
     print_columns(rows)
