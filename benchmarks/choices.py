@@ -50,6 +50,7 @@ COMPARED = (
     ("trees", "RL"),
     ("RL", "best kinds"),
     ("trees", "best kinds"),
+    ("best kinds", "prior per kind"),
     ("Thompson", "random"),
     ("prior per kind", "random"),
 )
