@@ -32,6 +32,8 @@ from kernel_smith.runs.run import Run
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.store import Store
 from kernel_smith.tasks import find_task
+from kernel_smith.training.choices.examples import examples_of
+from kernel_smith.training.choices.recorded import recorded_states
 
 TASK = find_task("rotary_embedding")
 (START,) = own_starts(TASK, "cpp")
@@ -132,8 +134,12 @@ def test_a_run_with_the_chooser_alone_finds_what_pays(tmp_path: Path) -> None:
         run.search(UnrolledIsFaster(), workers=workers)
         assert run.state.best is not None
         assert "GCC unroll" in run.state.best.candidate.source
-        who = {step.proposal.proposer for step in run.state.steps.values()}
-    assert who == {"start", "chooser"}
+        who = Counter(step.proposal.proposer for step in run.state.steps.values())
+    assert set(who) == {"start", "chooser"}
+    examples = examples_of(recorded_states([tmp_path / "runs.sqlite"]))
+    learnt = [choice for example in examples for choice in example.choices]
+    assert len(learnt) == who["chooser"]  # what it did is there to learn from
+    assert any(choice.edit == "unroll-loop" and choice.reward > 0.1 for choice in learnt)
 
 
 def test_it_is_asked_by_name_and_reads_the_policy_that_is_shipped() -> None:
