@@ -161,3 +161,22 @@ def test_a_policy_that_is_not_there_is_named() -> None:
     )
     with pytest.raises(BadInput, match=r"nowhere\.json: cannot be read as a policy"):
         workers_of(config).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"kind": "trees", "trees": [["edit=x", 1]]}', "trees: .*threshold"),
+        ('{"kind": "trees", "trees": [["edit=x", 1, 0.5, ["y", 2, 0.1]]]}', "trees: .*threshold"),
+        ('{"kind": "weights", "kinds": {"edit=x": 0}}', r"kinds\.edit=x: .*greater than 0"),
+        ('{"kind": "weights", "temperature": 0}', "temperature: .*greater than 0"),
+        ("not JSON", "Expecting value"),
+    ],
+)
+def test_a_file_that_is_no_policy_is_refused_with_the_place(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.json"
+    file.write_text(text)
+    with pytest.raises(BadInput, match=rf"policy\.json: cannot be read as a policy \({said}"):
+        read_policy(file)

@@ -42,7 +42,7 @@ def test_many_ask_and_each_gets_an_answer_with_its_tokens_counted(tiny_model: Pa
             error = answer.exception()
             assert isinstance(error, NoProgram)
             said = error.conversation
-            assert said is not None and said.model == tiny_model.name
+            assert said is not None and said.model == str(tiny_model)
             assert said.usage.prompt_tokens > 100 and 1 <= said.usage.completion_tokens <= 8
         for proposer in proposers:
             proposer.close()

@@ -133,7 +133,7 @@ class LocalModel(Closing):
                 f"{folder}: not a model, expected a folder with config.json, weights and tokenizer",
                 hint="name what save_pretrained wrote, such as OUTPUT/final of `train sft`",
             )
-        self.name = folder.name
+        self.name = str(folder)  # several trainings end in a folder of the same name
         self._max_new_tokens = max_new_tokens
         self._waiting: SimpleQueue[_Question | None] = SimpleQueue()
         processes = multiprocessing.get_context("spawn")

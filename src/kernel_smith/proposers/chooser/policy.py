@@ -10,9 +10,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.chooser.features import Features
@@ -33,12 +33,19 @@ class Policy(VersionedRecord):
     kind: Literal["trees", "weights"]
     about: str = ""
     temperature: float = Field(default=1.0, gt=0)
-    kinds: dict[str, float] = Field(
+    kinds: dict[str, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict,
         description="feature of an edit -> the logarithm of what it gained elsewhere, on average",
     )
     trees: tuple[Tree, ...] = ()
     weights: dict[str, float] = Field(default_factory=dict)
+
+    @field_validator("trees")
+    @classmethod
+    def _are_trees(cls, trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
+        if not all(map(_is_tree, trees)):
+            raise ValueError("expected numbers and [feature, threshold, tree, tree]")
+        return trees
 
     def scores(self, options: Sequence[Features]) -> list[float]:
         """Return a number for each option: the higher, the better."""
@@ -84,12 +91,22 @@ def read_policy(file: str | Path | None = None) -> Policy:
     path = Path(file) if file is not None else _SHIPPED
     try:
         return Policy.model_validate(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, ValidationError) as error:
-        what = str(error).splitlines()[0]
-        raise BadInput(
-            f"{path}: cannot be read as a policy ({what})",
-            hint="name a file that `benchmarks/choices.py --policy FILE` has written",
-        ) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (OSError, ValueError) as error:
+        what = str(error)
+    raise BadInput(
+        f"{path}: cannot be read as a policy ({what})",
+        hint="name a file that `benchmarks/choices.py --policy FILE` has written",
+    )
+
+
+def _is_tree(tree: object) -> bool:
+    match tree:
+        case [str(), int() | float(), low, high]:
+            return _is_tree(low) and _is_tree(high)
+    return isinstance(tree, int | float)
 
 
 def _leaf(tree: Tree, features: Features) -> float:
