@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from kernel_smith.proposers.seed import find_recipe
+from kernel_smith.proposers.seed import find_recipe, make_seed
 from kernel_smith.proposers.seed.inside.rewrites import applicable, rewrite_graph
 from kernel_smith.proposers.seed.inside.rewrites.apply import RULES
+from kernel_smith.records import Task
 
 SINGLE, SUMS, CONVOLVED, DIAGONAL, ORDER, POOLS, POOLED = RULES
 Forward = Callable[..., Any]
@@ -256,3 +257,31 @@ def test_a_mean_of_a_volume_within_its_convolution() -> None:
 
 def test_the_recipe_serves_every_device() -> None:
     assert find_recipe("rewritten").anywhere and not find_recipe("tuned").anywhere
+
+
+POOLED_TASK = """
+import torch
+
+TASK = {"workloads": {"default": {}}}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.ConvTranspose2d(3, 4, 3, stride=2, padding=1)
+
+    def forward(self, x):
+        return self.convolution(x).mean((2, 3))
+
+
+def get_inputs():
+    return [torch.randn(2, 3, 9, 8)]
+"""
+
+
+@pytest.mark.slow
+def test_a_seed_of_what_is_left(write_task: Callable[[str], Task]) -> None:
+    """Sums for each place of a window are parts of one whole, which kernels are to take."""
+    made = make_seed(write_task(POOLED_TASK), "cpu", recipe=find_recipe("rewritten"))
+    assert made.rewrites == (CONVOLVED,) and made.library_calls == ()
+    assert made.compared == {"default": 1.0}

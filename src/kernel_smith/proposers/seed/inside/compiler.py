@@ -44,7 +44,8 @@ _SETTINGS = {
     "cpp.weight_prepack": False,
 }
 # Channels come last for a library that does as well without, and each way costs a kernel.
-_CPU_SETTINGS = {"layout_optimization": False}
+# And parts of a whole are written to memory of their own: kernels here take no strides.
+_CPU_SETTINGS = {"layout_optimization": False, "force_pointwise_cat": True}
 # Folding would compute on a device that is not there.
 _PRETENDED_SETTINGS = {"joint_graph_constant_folding": False}
 
