@@ -196,6 +196,14 @@ def test_a_monitor_that_is_gone_is_nobodys_verdict(puppet: Puppet, still_ending:
         puppet.child.ask("go", 5)
 
 
+def test_a_monitor_that_fails_says_why_and_is_nobodys_verdict(puppet: Puppet) -> None:
+    puppet.child.ready()
+    puppet.status.send({"failed": "OSError: no more files"})
+    puppet.channel.close()
+    with pytest.raises(Interrupted, match=r"failed \(OSError: no more files\) during go"):
+        puppet.child.ask("go", 5)
+
+
 def test_a_trusted_process_that_fails_is_nobodys_verdict(puppet: Puppet) -> None:
     puppet.child.trusted = True
     puppet.say({"error": {"kind": "exception", "message": "ValueError: no"}})

@@ -214,3 +214,16 @@ def test_a_process_that_has_ended_exceeds_nothing():
     with child(lambda: None) as (pid, _):
         pass
     assert Watch(pid=pid, memory_bytes=0, processes=0).exceeded() is None
+
+
+def test_descendants_may_end_at_any_moment_of_a_look():
+    """Compilers start many short programs: a look took one of them, that had just ended, amiss."""
+    restless = "while :; do (/bin/true; /bin/true) & /bin/true; done"
+    end = time.monotonic() + 2
+    with subprocess.Popen(["sh", "-c", restless]) as process:
+        watch = Watch(pid=process.pid, memory_bytes=1 << 40, processes=1 << 20)
+        try:
+            while time.monotonic() < end:
+                assert watch.exceeded() is None
+        finally:
+            process.kill()

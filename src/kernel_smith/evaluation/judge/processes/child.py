@@ -185,9 +185,8 @@ class Child:
         log = self.read_log()
         code = report.get("exited")
         if not isinstance(code, int):
-            if self._monitor_gone or not self.alive():
-                # No candidate can end its monitor: something else did, or the zygote was killed.
-                raise Interrupted(f"a monitor ended without a word during {op}")
+            if self._monitor_gone or "failed" in report or not self.alive():
+                raise self._monitor_ended(op)
             self.kill()
             raise self._failure("protocol", f"closed the connection during {op}", log)
         if report.get("exceeded"):
@@ -258,8 +257,14 @@ class Child:
             return None
         code = self.exit_report().get("exited")
         if not isinstance(code, int):
-            raise Interrupted("a monitor ended without a word while its program ran")
+            raise self._monitor_ended("the run of a program")
         return code
+
+    def _monitor_ended(self, op: str) -> Interrupted:
+        """No candidate can end its monitor: something else did, or the zygote was killed."""
+        reason = self.exit_report().get("failed")
+        how = f"failed ({reason})" if reason else "ended without a word"
+        return Interrupted(f"a monitor {how} during {op}")
 
     def read_log(self, tail: int = _LOG_TAIL) -> str:
         """The end of what the child wrote to stdout and stderr."""

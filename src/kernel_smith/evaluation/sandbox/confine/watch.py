@@ -6,6 +6,7 @@ out or in huge pages, the page tables themselves, and shared memory beyond what 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 
 _PRIVATE = ("RssAnon", "VmSwap", "HugetlbPages", "VmPTE")
 _SHARED = ("RssShmem",)
+_ENDED = (FileNotFoundError, ProcessLookupError)
+"""What reading about a process raises that ends meanwhile, at any moment of it."""
 _FIELD = re.compile(r"^(\w+):\s+(\d+)", re.MULTILINE)
 
 
@@ -86,13 +89,20 @@ def _nanoseconds_run(pid: int) -> int | None:
 
 def _tree(pid: int) -> Iterator[int]:
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in _read(str(children)).split():
+    for thread in _threads(pid):
+        for child in _read(f"/proc/{pid}/task/{thread}/children").split():
             yield from _tree(int(child))
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except _ENDED:
+        return []
 
 
 def _read(path: str) -> str:
     try:
         return Path(path).read_text()
-    except (FileNotFoundError, ProcessLookupError):
+    except _ENDED:
         return ""
