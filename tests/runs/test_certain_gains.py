@@ -25,6 +25,7 @@ from kernel_smith.records import (
 from kernel_smith.records.gains import certain_gain
 from kernel_smith.runs.loop import Loop
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.attempts import lineage_attempts
 from kernel_smith.search.islands.islands import Islands
 from kernel_smith.testing.numbers import Nudger, program, speed_of
 from kernel_smith.testing.trivial import TrivialEngine
@@ -103,6 +104,16 @@ def none(task: Task, config: RunConfig) -> Told:
 def test_a_certain_gain_is_told_by_its_lower_end(told: Told) -> None:
     told.step(CHILD, 1.3)
     assert told.state.lessons.lines() == (PAID.format("1.27"),)  # 1.3 * 0.99 / 1.01
+
+
+def test_an_attempt_is_told_as_it_was_measured_last(told: Told) -> None:
+    told.step(CHILD, 1.3)
+    name = START.content_hash
+    (before,) = lineage_attempts(told.state, name, 3)
+    told.again(START, 1.2)
+    (after,) = lineage_attempts(told.state, name, 3)
+    (first,), (second,) = before.gains.values(), after.gains.values()
+    assert (first, second) == pytest.approx((1.3, 1.3 / 1.2))
 
 
 def test_noise_teaches_as_much_as_no_gain(told: Told, none: Told) -> None:

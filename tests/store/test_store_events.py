@@ -37,6 +37,7 @@ from kernel_smith.records import (
     StepDropped,
 )
 from kernel_smith.store import Store, default_path
+from kernel_smith.store.texts import deflate, inflate
 
 
 def stored(store: Store, run: str = "run-1", after: int = 0) -> list[Event]:
@@ -236,3 +237,11 @@ def test_events_of_some_kinds_come_in_order_with_their_numbers(store: Store) -> 
     found = list(store.events("run-1", kinds=("run-started", "step-evaluated")))
     assert [sequence for sequence, _ in found] == [1, *range(3, 202, 2)]
     assert {event.kind for _, event in found[1:]} == {"step-evaluated"}
+
+
+@given(st.text(max_size=40), st.integers(0, 2000), st.text("ab", max_size=40), st.integers(0, 2000))
+def test_texts_of_every_length_come_back_with_and_without_a_base(
+    text: str, times: int, base: str, base_times: int
+) -> None:
+    content, dictionary = text * times, (base * base_times).encode()
+    assert inflate(deflate(content, content.encode(), dictionary), dictionary) == content

@@ -19,7 +19,7 @@ from kernel_smith.records import (
     Stage,
     WorkloadGain,
 )
-from kernel_smith.records.gains import gain_over, gain_over_reference
+from kernel_smith.records.gains import certain_gain, gain_over, gain_over_reference
 
 CHILD, PARENT = program(1), program(0)
 SPEEDUPS = st.floats(min_value=0.01, max_value=100)
@@ -57,6 +57,19 @@ def test_the_interval_is_as_wide_as_both_together() -> None:
     assert gain is not None
     assert gain.overall.low == pytest.approx(2 * 0.99 / 1.01)
     assert gain.overall.high == pytest.approx(2 * 1.01 / 0.99)
+
+
+@given(SPEEDUPS, SPEEDUPS, st.none() | SPEEDUPS, st.booleans())
+def test_what_is_certain_of_a_gain_is_the_same_to_all(
+    own: float, its: float, together: float | None, elsewhere: bool
+) -> None:
+    child = evaluation(CHILD, own, beside=None if together is None else beside(together))
+    parent = evaluation(PARENT, its, device=DEVICE if elsewhere else None)
+    gain = gain_over(child, parent)
+    assert certain_gain(child, parent) == (1.0 if gain is None else gain.overall.certain)
+    over_reference = gain_over_reference(child)
+    assert over_reference is not None
+    assert certain_gain(child, None) == over_reference.overall.certain
 
 
 def test_what_was_measured_side_by_side_is_preferred() -> None:

@@ -32,8 +32,17 @@ def certain_gain(
         return _NOTHING_SHOWN if child.stage is Stage.UNSTABLE else 0.0
     if beside is not None and (parent is None or parent.ok):
         return beside.certain
-    gain = gain_over(child, parent) if parent is not None else gain_over_reference(child)
-    return gain.overall.certain if gain is not None else _NOTHING_SHOWN
+    gain = _overall(child, parent)
+    return gain.certain if gain is not None else _NOTHING_SHOWN
+
+
+def _overall(child: Evaluation, parent: Evaluation | None) -> Interval | None:
+    """What `gain_over` and `gain_over_reference` say of all workloads together."""
+    if parent is None:
+        return child.timing.speedup if child.timing is not None else None
+    if not parent.ok or child.task_hash != parent.task_hash:
+        return None
+    return timed_beside(child, parent.candidate_hash) or _over_baseline(child, parent)
 
 
 def timed_beside(child: Evaluation, other: str | None) -> Interval | None:
@@ -80,16 +89,22 @@ def side_by_side(child: Evaluation, other: Evaluation) -> StepGain | None:
     )
 
 
+def _over_baseline(child: Evaluation, other: Evaluation) -> Interval | None:
+    if child.timing is None or other.timing is None or not _pairs(child, other):
+        return None
+    return child.timing.speedup.over(other.timing.speedup)
+
+
 def _through_baseline(child: Evaluation, other: Evaluation) -> StepGain | None:
-    pairs = _pairs(child, other)
-    if not pairs or child.timing is None or other.timing is None:
+    overall, pairs = _over_baseline(child, other), _pairs(child, other)
+    if overall is None or not pairs:
         return None
     gains = (
         _workload_gain(own.workload, own.baselines[0].speedup.over(its.baselines[0].speedup))
         for own, its in pairs
     )
     return StepGain(
-        overall=child.timing.speedup.over(other.timing.speedup),
+        overall=overall,
         workloads=tuple(gains),
         p99=_tail(pairs),
         side_by_side=False,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kernel_smith.programs import fingerprint
 from kernel_smith.records import (
+    Attempt,
     Candidate,
     Elite,
     Evaluation,
@@ -44,6 +45,8 @@ class Step:
     """What is certain of its gain, over its parent or the reference; nothing where it is a twin."""
     beside: Interval | None = None
     """The gain over the parent as it was last timed in the same rounds."""
+    attempt: Attempt | None = None
+    """The same for whoever proposes the next one; made when it is asked for."""
 
     @property
     def parent(self) -> str | None:
@@ -181,6 +184,7 @@ class RunState(RunFacts):
         """Note what a step has taught, and what it is worth, by all that is known now."""
         child = self.evaluated[step.proposal.candidate.content_hash]
         parent = self.evaluated.get(step.parent or "")
+        step.attempt = None
         step.beside = timed_beside(child.evaluation, step.parent) or step.beside
         gain = certain_gain(child.evaluation, parent.evaluation if parent else None, step.beside)
         if step.parent is not None:

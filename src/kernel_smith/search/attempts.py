@@ -20,16 +20,22 @@ def attempts_of(steps: Iterable[Step], state: RunState) -> Iterator[Attempt]:
     for step in steps:
         if step.evaluation is None:
             continue
-        child = state.evaluated[step.proposal.candidate.content_hash]
-        parent = state.evaluated.get(step.parent or "")
-        summary = " ".join(step.proposal.summary.split())[:_LONGEST]
-        failed = child.evaluation.reason.value if child.evaluation.reason else ""
-        yield Attempt(
-            summary=summary or "a change",
-            failed=failed,
-            speedup=child.score,
-            gains={} if failed else _gains(child, parent),
-        )
+        if step.attempt is None:
+            step.attempt = _attempt(step, state)
+        yield step.attempt
+
+
+def _attempt(step: Step, state: RunState) -> Attempt:
+    child = state.evaluated[step.proposal.candidate.content_hash]
+    parent = state.evaluated.get(step.parent or "")
+    summary = " ".join(step.proposal.summary.split())[:_LONGEST]
+    failed = child.evaluation.reason.value if child.evaluation.reason else ""
+    return Attempt(
+        summary=summary or "a change",
+        failed=failed,
+        speedup=child.score,
+        gains={} if failed else _gains(child, parent),
+    )
 
 
 def lineage_attempts(state: RunState, parent: str | None, most: int) -> tuple[Attempt, ...]:

@@ -42,20 +42,20 @@ class _Tried:
         return math.exp(self.gained / self.paid)
 
     def note(self, step: int, gain: float) -> None:
-        known = step in self.gains
-        self.gains[step] = gain
-        if not known:
-            self._count(gain)
+        former = self.gains.get(step)
+        if former == gain:
             return
-        self.paid, self.broken, self.gained = 0, 0, 0.0
-        for each in self.gains.values():
-            self._count(each)
+        if former is not None:
+            self._count(former, -1)
+        self.gains[step] = gain
+        self._count(gain, 1)
 
-    def _count(self, gain: float) -> None:
-        self.broken += gain == 0
+    def _count(self, gain: float, times: int) -> None:
+        """Take a gain in, or out again: `times` is 1 or -1."""
+        self.broken += times * (gain == 0)
         if gain >= _PAYS:
-            self.paid += 1
-            self.gained += math.log(gain)
+            self.paid += times
+            self.gained += times * math.log(gain)
 
 
 @dataclass

@@ -54,10 +54,12 @@ def start(connection: sqlite3.Connection, name: str, event: RunStarted) -> None:
 
 def count(connection: sqlite3.Connection, name: str, event: Event) -> tuple[int, int] | None:
     """Note that a run has one event more; its key and that event's number, if there is the run."""
+    # A run that goes on no longer ends with anything.
+    goes_on = isinstance(event, StepProposed | RunResumed)
     row: tuple[int, int] | None = connection.execute(
-        "UPDATE runs SET sequence = sequence + 1, last = ?, evaluations = evaluations + ? "
-        "WHERE name = ? RETURNING id, sequence",
-        (event.at.isoformat(), isinstance(event, StepEvaluated), name),
+        "UPDATE runs SET sequence = sequence + 1, last = ?, evaluations = evaluations + ?, "
+        "ended_with = iif(?, NULL, ended_with) WHERE name = ? RETURNING id, sequence",
+        (event.at.isoformat(), isinstance(event, StepEvaluated), goes_on, name),
     ).fetchone()
     return row
 
@@ -77,11 +79,7 @@ def update(connection: sqlite3.Connection, run: int, sequence: int, event: Event
             statement = "UPDATE runs SET ended = ?, ended_with = ? WHERE id = ?"
             connection.execute(statement, (event.at.isoformat(), ended_with, run))
         case RunResumed():
-            connection.execute(
-                "UPDATE runs SET ended = NULL, ended_with = NULL WHERE id = ?", (run,)
-            )
-        case StepProposed():
-            connection.execute("UPDATE runs SET ended_with = NULL WHERE id = ?", (run,))
+            connection.execute("UPDATE runs SET ended = NULL WHERE id = ?", (run,))
 
 
 def _evaluated(
@@ -90,11 +88,7 @@ def _evaluated(
     """One that compiles to the same as an earlier one is no other program."""
     evaluation = event.evaluation
     candidate = bytes.fromhex(evaluation.candidate_hash)
-    twins = "SELECT 1 FROM scores WHERE run = ? AND binary = ? AND candidate != ?"
-    if (
-        not evaluation.ok
-        or connection.execute(twins, (run, evaluation.binary, candidate)).fetchone()
-    ):
+    if not evaluation.ok or _has_twin(connection, run, evaluation.binary, candidate):
         return
     connection.execute(
         "INSERT INTO scores (run, candidate, sequence, value, low, high, binary) "
@@ -102,6 +96,15 @@ def _evaluated(
         "value = excluded.value, low = excluded.low, high = excluded.high",
         (run, candidate, sequence, *_figures(evaluation), evaluation.binary),
     )
+
+
+def _has_twin(
+    connection: sqlite3.Connection, run: int, binary: str | None, candidate: bytes
+) -> bool:
+    if binary is None:
+        return False
+    statement = "SELECT 1 FROM scores WHERE run = ? AND binary = ? AND candidate != ?"
+    return connection.execute(statement, (run, binary, candidate)).fetchone() is not None
 
 
 def _remeasured(connection: sqlite3.Connection, run: int, event: Remeasured) -> None:

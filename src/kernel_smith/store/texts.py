@@ -19,6 +19,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _LEVEL = 6
+_LOOK_AHEAD = 262  # bytes of its window that zlib keeps for what comes
 _USEFUL_BASE = 256  # bytes; nothing is gained by a shorter one
 _REMEMBERED_HASHES = 4096
 _REMEMBERED_TEXTS = 64
@@ -105,7 +106,10 @@ def _digest(content: str) -> bytes:
 
 def deflate(content: str, data: bytes, dictionary: bytes = b"") -> str | bytes:
     """Deflated where that is shorter, plain otherwise."""
-    packer = zlib.compressobj(_LEVEL, zdict=dictionary) if dictionary else zlib.compressobj(_LEVEL)
+    # Clearing memory for the largest window takes longer than compressing a short text.
+    bits = min(max((len(dictionary) + len(data) + _LOOK_AHEAD).bit_length(), 9), zlib.MAX_WBITS)
+    shape = _LEVEL, zlib.DEFLATED, bits, bits - zlib.MAX_WBITS + zlib.DEF_MEM_LEVEL
+    packer = zlib.compressobj(*shape, zdict=dictionary) if dictionary else zlib.compressobj(*shape)
     packed = packer.compress(data) + packer.flush()
     return packed if len(packed) < len(data) else content
 
