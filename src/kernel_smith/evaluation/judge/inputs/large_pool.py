@@ -1,6 +1,7 @@
-"""Secret input sets of a workload that is too large to keep any: recipes, drawn when needed.
+"""Secret input sets of a workload that is too large to keep many: recipes, drawn when needed.
 
-However many sets an evaluation uses, one is there at a time. Where the reference is separable, its
+However many sets an evaluation uses, one is there at a time, and on a CPU perhaps another that it
+is made of. Where the reference is separable, its
 rows are shared out among the author's distribution and its variants, so that one call is checked on
 all of them.
 """
@@ -28,6 +29,7 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     Reference,
     secret_seed,
 )
+from kernel_smith.evaluation.judge.inputs.row_mixing import are_mixable, mix_rows
 from kernel_smith.evaluation.judge.inputs.rows import PartOfReference, Rows
 from kernel_smith.evaluation.judge.inputs.variants import (
     is_beyond_precision,
@@ -36,7 +38,7 @@ from kernel_smith.evaluation.judge.inputs.variants import (
     try_variant,
 )
 from kernel_smith.evaluation.judge.inputs.varying import vary
-from kernel_smith.evaluation.judge.values.accuracy import expect, precision_rtol
+from kernel_smith.evaluation.judge.values.accuracy import expect, is_finite, precision_rtol
 from kernel_smith.records import Variant, Workload
 
 _TRIED_ROWS = 8  # that the oracle is asked about while a task is prepared
@@ -65,6 +67,8 @@ class LargePool:
             self.layouts.append(vary(look.inputs, Variant.STRIDED, secret_seed()))
         self.left_out: list[str] = []
         self.extra_rtol = 0.0
+        self._base_seed = secret_seed()
+        self._mixes_rows = False
         self._facts: dict[str, Facts] = {}
         rows_at_once = 1
         if self.rows is None:
@@ -84,9 +88,10 @@ class LargePool:
 
     def _learn_by_rows(self, rows: Rows, most: int) -> None:
         """Ask the oracle about a few rows of each kind."""
-        drawn = self.reference.draw(self.workload, secret_seed())
+        drawn = self.reference.draw_to_keep(self.workload, self._base_seed)
         part = PartOfReference(self.reference, rows, most, drawn)
         first = part.draw(self.workload, secret_seed())
+        self._mixes_rows = self._can_mix(drawn, part, first)
         self.extra_rtol = precision_rtol(part, self.workload, first)
         self._facts[AUTHOR] = SmallCheck(part, self.workload, first, self.extra_rtol).facts
         for variant in offered_variants(self.reference, self.workload):
@@ -97,6 +102,24 @@ class LargePool:
                 self.left_out.append(variant.value)
             else:
                 self._facts[variant.value] = found.facts
+
+    def _can_mix(self, drawn: InputSet, part: Reference, few: InputSet) -> bool:
+        """Can new sets be made of one that is kept? Mixtures must stay in the reference's domain.
+        A GPU draws faster than it mixes, and its memory is scarce."""
+        if self.rows is None or self.reference.device != "cpu" or not are_mixable(drawn, self.rows):
+            self.reference.forget_draw()
+            return False
+        try:
+            answers = part.call(self.workload, mix_rows(few, secret_seed())).tensors
+        except Exception:
+            return False
+        return all(is_finite(t) for t in answers if t.is_floating_point())
+
+    def _draw(self, base_seed: int, seed: int) -> InputSet:
+        """A set of the author's distribution; where sets are mixed, out of one of `base_seed`."""
+        if not self._mixes_rows:
+            return self.reference.draw(self.workload, seed)
+        return mix_rows(self.reference.draw_to_keep(self.workload, base_seed), seed)
 
     def _learn_whole(self) -> None:
         """Ask the oracle about one whole set. What is in doubt on others, it is asked about then:
@@ -135,7 +158,9 @@ class LargePool:
     def _check(self, labels: list[str]) -> LargeCheck:
         blocks = self._blocks(labels)
         recipe = Recipe.of(blocks)
-        make = partial(recipe.make, self.reference, self.workload, self.rows)
+        draw = partial(self._draw, self._base_seed)
+        free_integers = self.reference.free_integers(self.workload)
+        make = partial(recipe.make, draw, self.rows, free_integers)
         return LargeCheck(self._comparer, make, blocks, labels[0] if len(labels) == 1 else "mixed")
 
     def _blocks(self, labels: list[str]) -> tuple[Block, ...]:
@@ -145,10 +170,10 @@ class LargePool:
         return (Block(0, 1, label),)
 
     def _strided_check(self) -> LargeCheck:
-        seed = secret_seed()
+        base_seed, seed = self._base_seed, secret_seed()
 
         def make() -> InputSet:
-            return vary(self.reference.draw(self.workload, seed), Variant.STRIDED, seed)
+            return vary(self._draw(base_seed, seed), Variant.STRIDED, seed)
 
         return LargeCheck(self._comparer, make, self._blocks([AUTHOR]), Variant.STRIDED.value)
 
@@ -207,7 +232,7 @@ class LargePool:
     def timing_sets(self) -> Iterator[InputSet]:
         """An endless supply, each set drawn when it is asked for."""
         while True:
-            yield self.reference.draw(self.workload, secret_seed())
+            yield self._draw(self._base_seed, secret_seed())
 
     def check(self, inputs: InputSet) -> Check:
         """A check of these very inputs."""
@@ -218,5 +243,6 @@ class LargePool:
         """Replace used recipes by fresh ones; False when none is left to replace."""
         if not any(check.used for check in self.checks):
             return False
+        self._base_seed = secret_seed()
         self.checks = [self._check([AUTHOR]), *self._other_checks()]
         return True

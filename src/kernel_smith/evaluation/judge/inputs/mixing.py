@@ -20,7 +20,8 @@ from kernel_smith.evaluation.judge.inputs.integers import (
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 
 _SHIFTS = 4096
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""What elements of so many bytes are taken for, to be mixed as bits."""
 
 
 class Mixer:
@@ -108,7 +109,7 @@ def _mixable(tensor: torch.Tensor, is_free: bool) -> bool:
 
 def _draw_mask(tensor: torch.Tensor) -> torch.Tensor:
     """Per element all bits or none, at random."""
-    kind = _INTEGERS[tensor.dtype.itemsize]
+    kind = INTEGERS[tensor.dtype.itemsize]
     return -torch.randint(2, (tensor.numel() + _SHIFTS,), dtype=kind, device=tensor.device)
 
 

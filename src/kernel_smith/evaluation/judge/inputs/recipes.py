@@ -6,7 +6,7 @@ A set that is drawn again by its recipe is the same, to the bit; so large ones n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,13 +15,14 @@ from kernel_smith.evaluation.judge.inputs.checks import Block
 from kernel_smith.evaluation.judge.inputs.reference import (
     AUTHOR,
     InputSet,
-    Reference,
     secret_seed,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows
 from kernel_smith.evaluation.judge.inputs.varying import vary_tensor
-from kernel_smith.records import Variant, Workload
+from kernel_smith.records import Variant
 
+Draw = Callable[[int], InputSet]
+"""Makes a set of the author's distribution, the same for the same seed."""
 _BLOCK_BYTES = 64 << 20  # that is changed at once
 
 
@@ -37,13 +38,13 @@ class Recipe:
     def of(cls, blocks: Sequence[Block]) -> Recipe:
         return cls(secret_seed(), secret_seed(), tuple(blocks))
 
-    def make(self, reference: Reference, workload: Workload, rows: Rows | None) -> InputSet:
+    def make(self, draw: Draw, rows: Rows | None, free_integers: Sequence[bool] = ()) -> InputSet:
         """Draw the set."""
-        inputs = reference.draw(workload, self.seed)
+        inputs = draw(self.seed)
         generator = torch.Generator().manual_seed(self.variant_seed)
         for block in self.blocks:
             if block.label != AUTHOR:
-                _vary_rows(inputs, rows, block, generator, reference.free_integers(workload))
+                _vary_rows(inputs, rows, block, generator, free_integers)
         label = self.blocks[0].label if len(self.blocks) == 1 else AUTHOR
         return InputSet(inputs.template, inputs.tensors, label)
 

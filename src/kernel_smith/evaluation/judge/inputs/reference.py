@@ -94,6 +94,7 @@ class Reference:
         self._without_oracle: set[str] = set()
         self._variations: dict[str, Variation] = {}
         self._free_integers: dict[str, list[bool]] = {}
+        self._kept: tuple[str, int, InputSet] | None = None
 
     @property
     def parameter_seed(self) -> int:
@@ -175,6 +176,16 @@ class Reference:
         kept = [held != _HELD_BY_US_ALONE for held in _holders(tensors)]
         pairs = zip(tensors, kept, strict=True)
         return InputSet(template, [t.detach().to(self.device, copy=copy) for t, copy in pairs])
+
+    def draw_to_keep(self, workload: Workload, seed: int) -> InputSet:
+        """The same, kept until another set is: it is there to be read."""
+        if self._kept is None or self._kept[:2] != (workload.name, seed):
+            self._kept = None
+            self._kept = workload.name, seed, self.draw(workload, seed)
+        return self._kept[2]
+
+    def forget_draw(self) -> None:
+        self._kept = None
 
     def _demand_dense(self, tensors: list[torch.Tensor]) -> None:
         for tensor in tensors:

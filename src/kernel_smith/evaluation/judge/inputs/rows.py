@@ -148,6 +148,7 @@ class PartOfReference(Reference):
     ) -> None:
         """`drawn`: take other rows of these each time, in place of drawing anew."""
         vars(self).update(vars(reference))  # the same modules, oracles and secrets
+        self.forget_draw()  # which the whole keeps
         self._whole = reference
         self._rows = rows
         self._most = min(most, rows.count)

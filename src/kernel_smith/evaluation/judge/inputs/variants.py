@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from kernel_smith.evaluation.judge.inputs.checks import Block, SmallCheck
@@ -60,7 +62,8 @@ def is_in_domain(
     `rtols` are those of the author's distribution.
     """
     recipe = Recipe.of([Block(0, 1, variant.value)])
-    varied = recipe.make(reference, workload, None)
+    draw = functools.partial(reference.draw, workload)
+    varied = recipe.make(draw, None, reference.free_integers(workload))
     try:
         answers = reference.call(workload, varied).tensors
     except torch.OutOfMemoryError:

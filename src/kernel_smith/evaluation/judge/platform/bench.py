@@ -199,6 +199,7 @@ class Bench(Generic[ParticipantT]):
 
     def dismiss(self, workload: Workload) -> None:
         """Take back what all baselines hold for a workload, if that is much."""
+        self.reference.forget_draw()
         for participant in self._baselines.values():
             self.leave(participant, workload)
 
@@ -260,6 +261,7 @@ class Bench(Generic[ParticipantT]):
         for participant in self._baselines.values():
             self.platform.end(participant)
         self._baselines.clear()
+        self.reference.forget_draw()
 
     def wake(self) -> None:
         """Start a process for the reference if there is none, before it is needed."""

@@ -162,7 +162,7 @@ class HostBuffers:
             known = self.outputs.raw(begin + start, begin + min(start + _COMPARED_AT_ONCE, size))
             again = torch.full_like(known, POISON)
             fetch(child.pid, [Piece(found.address + start, again.data_ptr(), again.numel())])
-            if not torch.equal(again, known):
+            if not same_bits(again, known):
                 return False
         return True
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import torch
 
 _WEIGHTS = 1 << 16
-_COARSE = 16
-_PIECE = {"cpu": 1 << 20, "cuda": 1 << 24}  # elements
+_COARSE = 128
+_PIECE = {"cpu": 1 << 17, "cuda": 1 << 24}  # elements
 _FEWEST_OF_HUGE = 16  # pieces on a GPU, where each one costs time to ask for
 
 
@@ -51,10 +51,21 @@ def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
     left, right = _in_memory(left), _in_memory(right)
-    if torch.equal(left, right):
+    if _same_words(left, right) or torch.equal(left, right):
         return True
     # NaN differs from itself; only then are the bytes worth comparing.
     a, b = (t.contiguous().flatten().view(torch.uint8) for t in (left, right))
+    return torch.equal(a, b)
+
+
+def _same_words(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Eight bytes at a time, which is how most that are the same can be seen to be."""
+    if not (left.is_contiguous() and right.is_contiguous()) or left.nbytes % 8 or not left.nbytes:
+        return False
+    places = left.data_ptr() | right.data_ptr()
+    if places % 8:
+        return False
+    a, b = (t.flatten().view(torch.uint8).view(torch.int64) for t in (left, right))
     return torch.equal(a, b)
 
 
