@@ -8,8 +8,9 @@ READY := $(VENV)/.ready
 # Compiled Python is kept, whatever the shell says: hundreds of processes would compile the same files again.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Packages that are for users of the command line, for tests and for linters alone.
-NOT_CONFINED := /tests/|/transformers/models/|/site-packages/(databricks|fontTools|matplotlib|mlflow|mypy|openai|pandas|pip|ray|sqlalchemy|wandb)/
+# What confined processes import, who cannot keep what they compile. All others compile what they need, once.
+CONFINED := jinja2 markupsafe mpmath networkx numpy setuptools sympy torch torchgen triton
+NOT_IMPORTED := /tests/|/torch/(onnx|testing)/
 
 .PHONY: env demo test test-untimed test-all check test-quick lint docs lock clean
 
@@ -22,10 +23,14 @@ $(READY): requirements.lock pyproject.toml
 	@command -v $${CXX:-g++} >/dev/null || command -v clang++ >/dev/null || \
 	  { echo "error: no C++ compiler found"; echo "hint: apt-get install g++"; exit 3; }
 	$(PYTHON) -m venv $(VENV)
+	# An old pip takes three times as long to read the index, but does as well.
+	$(BIN)/python -m pip install --quiet --no-compile 'pip>=26' || true
+	# Three processes share the work; then whatever else a PyTorch for this machine needs.
+	split --number=r/3 requirements.lock $(VENV)/lock.
+	ls $(VENV)/lock.* | xargs -P 3 -n 1 $(BIN)/python -m pip install --quiet --no-compile --no-deps --requirement
 	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements.lock
-	# Confined processes cannot keep what they compile. pip does it on one core; here all take part.
-	# No such process imports what is left out, which is half of the time.
-	$(BIN)/python -m compileall -q -j 0 -x '$(NOT_CONFINED)' $(VENV)/lib >/dev/null 2>&1 || true  # some hold code for other Pythons
+	cd $(VENV)/lib/python*/site-packages && ../../../bin/python -m compileall -q -j 0 -x '$(NOT_IMPORTED)' $(CONFINED) \
+	  >/dev/null 2>&1 || true  # some hold code for other Pythons
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $(READY)
 
