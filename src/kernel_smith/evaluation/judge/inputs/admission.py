@@ -32,7 +32,7 @@ from kernel_smith.evaluation.judge.values.accuracy import (
     lost_by_precision,
     relative_error,
 )
-from kernel_smith.evaluation.judge.values.comparison import compare, plainly_right
+from kernel_smith.evaluation.judge.values.comparison import is_accepted, plainly_right
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.judge.values.variation import (
     flat_mean,
@@ -288,7 +288,7 @@ class _Examiner:
         if self._is_large:  # the benefit of the doubt takes the oracle many times
             return plainly_right(impostor, expected)
         inputs: InputSet = self._draws[draw]
-        return compare(impostor, expected, self._reference, self._workload, inputs).reason is None
+        return is_accepted(impostor, expected, self._reference, self._workload, inputs)
 
 
 def _look_at_outputs(answers: list[Result]) -> list[Admission]:

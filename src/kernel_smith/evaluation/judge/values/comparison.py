@@ -77,18 +77,7 @@ def compare(
 ) -> Comparison:
     """Compare one answer in full."""
     got = parts(got)
-    surveys = [survey(g, expected.bounds, i, [expected.oracle[i]]) for i, g in enumerate(got)]
-    if any(each.wrong for each in surveys):
-        cost = _cost_of_precision(expected, reference, workload, inputs)
-        expected = _allowing(expected, min(cost, MOST_BY_ROUNDING))
-        # What the reference says is right as well.
-        answers = zip(expected.oracle, parts(expected.reference.tensors), strict=True)
-        surveys = [
-            survey(g, expected.bounds, i, list(both))
-            for i, (g, both) in enumerate(zip(got, answers, strict=True))
-        ]
-        surveys = _forgive_jumps(got, surveys, expected, reference, workload, inputs)
-        surveys = _leave_open(surveys, expected, reference, workload, inputs)
+    surveys, expected = _surveyed(got, expected, reference, workload, inputs)
     if not surveys:
         return Comparison(None, 0.0, 0.0, 0.0, None, [])
     closeness = [(each.peak, expected.bounds.allowed(i)) for i, each in enumerate(surveys)]
@@ -110,6 +99,41 @@ def compare(
         error = relative_error(got[output], expected.oracle[output])
     reason = _name_failure(output, got, error, reference, workload, inputs, expected)
     return found._replace(reason=reason, worst=worst)
+
+
+def is_accepted(
+    got: list[torch.Tensor],
+    expected: Expected,
+    reference: Reference,
+    workload: Workload,
+    inputs: InputSet,
+) -> bool:
+    """Tell whether one answer is right. Why not takes another four answers of the oracle."""
+    surveys, _ = _surveyed(parts(got), expected, reference, workload, inputs)
+    return not any(each.wrong for each in surveys)
+
+
+def _surveyed(
+    got: list[torch.Tensor],
+    expected: Expected,
+    reference: Reference,
+    workload: Workload,
+    inputs: InputSet,
+) -> tuple[list[Survey], Expected]:
+    """Survey each output, with the benefit of the doubt, and say what was expected then."""
+    surveys = [survey(g, expected.bounds, i, [expected.oracle[i]]) for i, g in enumerate(got)]
+    if any(each.wrong for each in surveys):
+        cost = _cost_of_precision(expected, reference, workload, inputs)
+        expected = _allowing(expected, min(cost, MOST_BY_ROUNDING))
+        # What the reference says is right as well.
+        answers = zip(expected.oracle, parts(expected.reference.tensors), strict=True)
+        surveys = [
+            survey(g, expected.bounds, i, list(both))
+            for i, (g, both) in enumerate(zip(got, answers, strict=True))
+        ]
+        surveys = _forgive_jumps(got, surveys, expected, reference, workload, inputs)
+        surveys = _leave_open(surveys, expected, reference, workload, inputs)
+    return surveys, expected
 
 
 def _cost_of_precision(
