@@ -296,6 +296,17 @@ def test_a_judge_outlives_the_thread_that_started_it(
 
 
 @pytest.mark.slow
+def test_a_zygote_has_nothing_open_of_the_judge_that_it_is_a_copy_of() -> None:
+    with LocalEngine() as engine:
+        ids = engine.process_ids()
+        described = {
+            role: sorted(os.listdir(f"/proc/{pid}/fd"), key=int) for role, pid in ids.items()
+        }
+    assert described["zygote"][:3] == ["0", "1", "2"]
+    assert len(described["zygote"]) == 4  # and the socket by which it is asked
+    assert len(described["judge"]) > 4
+
+
 def test_nothing_outlives_the_process_that_uses_the_engine() -> None:
     program = (
         "from kernel_smith.evaluation.engines import LocalEngine\n"

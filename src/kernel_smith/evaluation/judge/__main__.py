@@ -14,17 +14,16 @@ import threading
 from pathlib import Path
 
 from kernel_smith.evaluation.judge.processes.pool import ProcessPool
-from kernel_smith.evaluation.sandbox.memory import keep_freed_memory
+from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 
-def end_with_parent() -> None:
+def end_with(parent: int) -> None:
     """Do not outlive the engine's process, even in the midst of an evaluation.
 
     The system's own service for this (prctl) acts when the thread ends that started this process,
     which in a pool of threads is too early.
     """
-    parent = os.pidfd_open(os.getppid())
 
     def wait() -> None:
         select.select([parent], [], [])
@@ -35,11 +34,11 @@ def end_with_parent() -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-    keep_freed_memory()
+    parent = os.pidfd_open(os.getppid())
     processes = ProcessPool(Path(sys.argv[2]))
-    processes.begin()
-    # Only now, so that this process and the zygote import torch at the same time.
+    load_torch()
+    processes.begin(be_zygote)
+    end_with(parent)  # only now: a process that has threads does not fork well
     from kernel_smith.evaluation.judge.server import Server
 
     gc.freeze()  # what was imported is never garbage, and need not be searched for it again

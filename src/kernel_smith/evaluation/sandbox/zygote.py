@@ -24,7 +24,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from kernel_smith.evaluation.sandbox.confine import (
     Policy,
@@ -40,6 +40,12 @@ from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 _WATCH_SECONDS = 0.02
 _SETUP_FAILED = 97
 _NOT_RUN = 127  # as shells have it
+
+# Idle OpenMP threads give the core back at once; spinning would look like hidden work. To be set
+# before torch is imported.
+PATIENT_THREADS = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
+
+Kind = Literal["candidates", "compilers"]
 
 Run = Callable[[Channel, bool], None]
 """What a child does that is not to become a program: serve the judge until it hangs up, on the CPU

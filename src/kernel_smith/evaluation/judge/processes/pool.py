@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.processes.child import Child
-from kernel_smith.evaluation.judge.processes.zygote import Zygote
+from kernel_smith.evaluation.judge.processes.zygote import Be, Zygote
 from kernel_smith.evaluation.sandbox.confine import Policy, default_readable, installation_of
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.records import Limits
@@ -61,10 +61,10 @@ class ProcessPool:
         self._readable: tuple[Path, ...] | None = None
         self._dead: deque[Child] = deque()
 
-    def begin(self) -> None:
-        """Start the zygotes without waiting for them: importing torch takes seconds."""
-        self._candidates.begin()
+    def begin(self, be: Be) -> None:
+        """Start the zygotes, that for candidates as a copy of this process."""
         self._compilers.begin()
+        self._candidates.fork(be)
 
     @property
     def zygote_pid(self) -> int:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
-from typing import Any, Literal
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 from kernel_smith.errors import InternalError
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
+from kernel_smith.evaluation.sandbox.zygote import PATIENT_THREADS, Kind
 
 _START_SECONDS = 120.0
+
+Be = Callable[[Kind, int, int, Iterable[int]], None]
+"""What a zygote does: see `be_zygote`."""
 
 
 class Zygote:
     """Forks processes of one kind. A dead one is replaced."""
 
-    def __init__(self, kind: Literal["candidates", "compilers"]) -> None:
+    def __init__(self, kind: Kind) -> None:
         self._kind = kind
         # Forking overlaps with the judge's own work, so it may use every core we have.
         self._cores = sorted(os.sched_getaffinity(0))
         self._ready = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | _Copy | None = None
         self._control: Channel | None = None
 
     @property
@@ -30,12 +38,23 @@ class Zygote:
         assert self._process is not None
         return self._process.pid
 
-    def begin(self) -> None:
-        """Start it without waiting."""
+    def fork(self, be: Be) -> None:
+        """Make it a copy of this process, which has imported torch: that takes seconds, and each of
+        the two would take them. Only as long as this process knows no secret and has no threads.
+        """
         near, far = Channel.pair()
-        environment = dict(os.environ)
-        # Idle OpenMP threads give the core back at once; spinning would look like hidden work.
-        environment |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
+        judge = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _close_all_but(far.fileno())
+            _end_after(lambda: be(self._kind, far.fileno(), judge, self._cores))
+        far.close()
+        self._process, self._control, self._ready = _Copy(pid), near, False
+
+    def begin(self) -> None:
+        """Start it as a program, without waiting."""
+        near, far = Channel.pair()
+        environment = {**os.environ, **PATIENT_THREADS}
         module = "kernel_smith.evaluation.sandbox"
         numbers = (far.fileno(), os.getpid(), *self._cores)
         self._process = subprocess.Popen(
@@ -83,3 +102,47 @@ class Zygote:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+class _Copy:
+    """As much of a `subprocess.Popen` as is used here, for a process that was forked."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        return self._wait(0)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _wait(self, manner: int) -> int | None:
+        if self._code is None:
+            ended, status = os.waitpid(self.pid, manner)
+            self._code = os.waitstatus_to_exitcode(status) if ended else None
+        return self._code
+
+
+def _close_all_but(fd: int) -> None:
+    """What else is open is for the judge alone."""
+    os.closerange(3, fd)
+    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _end_after(work: Callable[[], None]) -> NoReturn:
+    """Return nowhere: what the judge would do next is not for its copy."""
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(code)
