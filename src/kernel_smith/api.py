@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from kernel_smith.runs.config import configure
 from kernel_smith.runs.limits import limited
 from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
+from kernel_smith.runs.workers import adviser_of
 from kernel_smith.shipping.found import Optimized
 from kernel_smith.store import Store, default_path
 from kernel_smith.tasks import find_task, with_precision
@@ -49,6 +51,7 @@ def optimize(
     preset: str | None = None,
     method: str | None = None,
     proposers: Sequence[str] | None = None,
+    policy: str | None = None,
     budget: Budget | None = None,
     lanes: int = 1,
     engine: str | None = None,
@@ -63,10 +66,10 @@ def optimize(
     GPU, then `triton`. `minutes` and `evaluations` limit the search, or `budget` in all detail.
     `models` are those to ask: a TOML file, or NAME[@BASE_URL], one or several.
 
-    `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`
-    and `precision` are those of `kernel-smith optimize`. `engine` is the address of whoever
-    evaluates; None: this machine, with as many candidates at once as `lanes`. Every step is kept
-    in `store`. Raises `BadInput` if no program to start from is accepted.
+    `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`,
+    `policy` and `precision` are those of `kernel-smith optimize`. `engine` is the address of
+    whoever evaluates; None: this machine, with as many candidates at once as `lanes`. Every step is
+    kept in `store`. Raises `BadInput` if no program to start from is accepted.
     """
     task = with_precision(_task(target, example_inputs), precision)
     chosen = backend or _backend_for(target)
@@ -84,6 +87,7 @@ def optimize(
         preset=preset,
         method=method,
         proposers=proposers,
+        policy=policy,
         models=_model_settings(models),
         rebudget=partial(limited, limits=limits) if budget is None else lambda _: budget,
         lanes=lanes,
@@ -91,6 +95,9 @@ def optimize(
     )
     if "model" in config.proposers:
         check_models(make_settings(config.settings["model"]))
+    if "chooser" in config.proposers:
+        with contextlib.closing(adviser_of(config)) as adviser:
+            adviser.check()
     with (
         Store.open(Path(store or default_path()), create=True) as book,
         Run.start(book, task, config) as run,

@@ -12,7 +12,7 @@ from timed_evaluations import evaluated
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up, made_up_beside
 from kernel_smith.proposers.base import NothingToPropose
-from kernel_smith.proposers.chooser import Chooser, Policy, menu_at, read_policy
+from kernel_smith.proposers.chooser import ByNumbers, Chooser, Policy, menu_at, read_policy
 from kernel_smith.proposers.chooser.features import Facts, features_of
 from kernel_smith.proposers.mutator.sites import machine_of
 from kernel_smith.records import (
@@ -56,7 +56,7 @@ def until_the_end(chooser: Chooser) -> list[Proposal]:
 
 
 def test_what_the_policy_likes_comes_first_and_all_else_later() -> None:
-    made = until_the_end(Chooser(UNROLLS))
+    made = until_the_end(Chooser(ByNumbers(UNROLLS)))
     kinds = [proposal.details["edits"][0] for proposal in made]
     unrolls = kinds.count("unroll-loop")
     assert unrolls > 0
@@ -68,9 +68,9 @@ def test_what_the_policy_likes_comes_first_and_all_else_later() -> None:
 
 
 def test_after_a_resume_nothing_is_proposed_twice() -> None:
-    first = Chooser(ANY, seed=3)
+    first = Chooser(ByNumbers(ANY), seed=3)
     before = [first.propose(request(number)) for number in range(4)]
-    resumed = Chooser(ANY, seed=3)
+    resumed = Chooser(ByNumbers(ANY), seed=3)
     for proposal in before:
         resumed.learn(proposal, evaluated(proposal.candidate, 1.0))
     assert resumed.propose(request(9)) == first.propose(request(9))

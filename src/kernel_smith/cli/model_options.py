@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_smith.cli.output import progress
 from kernel_smith.errors import BadInput, MissingPrerequisite
-from kernel_smith.records import Usage
+from kernel_smith.records import RunConfig, Usage
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
@@ -40,6 +41,17 @@ def check_models(settings: dict[str, Any] | None, *, capped: bool = False, quiet
     with progress(quiet) as report:
         report("asking each model one question, to see that it answers")
         check_models(made)
+
+
+def check_chooser(config: RunConfig, *, quiet: bool) -> None:
+    """Ask what the chooser of a run draws from, if it has one, whether it can be drawn from."""
+    if "chooser" not in config.proposers:
+        return
+    from kernel_smith.runs.workers import adviser_of
+
+    with progress(quiet) as report, contextlib.closing(adviser_of(config)) as adviser:
+        report("asking the chooser's policy, to see that it answers")
+        adviser.check()
 
 
 class ModelTally:

@@ -19,13 +19,19 @@ from kernel_smith.cli.confirmation_text import (
     describe_confirmation,
 )
 from kernel_smith.cli.exit_codes import NEGATIVE, of_run
-from kernel_smith.cli.model_options import check_models, model_settings, models_that_failed
+from kernel_smith.cli.model_options import (
+    check_chooser,
+    check_models,
+    model_settings,
+    models_that_failed,
+)
 from kernel_smith.cli.options import (
     PATIENCE,
     EngineAddress,
     ModelNames,
     ModelsFile,
     Patience,
+    PolicyName,
     PrecisionName,
     ProposerNames,
 )
@@ -79,6 +85,7 @@ def optimize(
         int | None, typer.Option(min=1, help="Stop after so many without a new best.")
     ] = None,
     proposer: ProposerNames = None,
+    policy: PolicyName = None,
     model: ModelNames = None,
     models: ModelsFile = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
@@ -132,6 +139,7 @@ def optimize(
         preset=preset,
         method=method,
         proposers=proposer,
+        policy=policy,
         models=model_settings(model, models),
         rebudget=partial(limited, limits=limits),
         lanes=lanes,
@@ -142,6 +150,7 @@ def optimize(
     )
     capped = config.budget.dollars is not None
     check_models(_models_of(config), capped=capped, quiet=quiet or json)
+    check_chooser(config, quiet=quiet or json)
     with (
         Store.open(store or default_path(), create=True) as book,
         Run.start(book, found, config) as run,
@@ -185,6 +194,7 @@ def resume(
         _, begun = next(book.events(name))
         if isinstance(begun, RunStarted):
             check_models(_models_of(begun.config), quiet=quiet or json)
+            check_chooser(begun.config, quiet=quiet or json)
         opened = stack.enter_context(Run.resume(book, name, rebudget))
         state = opened.state
         _check_output(output, state.task, state.config.backend, untimed=state.config.untimed)

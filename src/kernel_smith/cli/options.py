@@ -31,6 +31,15 @@ ProposerNames = Annotated[
     ),
 ]
 
+PolicyName = Annotated[
+    str | None,
+    typer.Option(
+        help="What the chooser draws from: a policy's file, a model that tells log-probabilities "
+        "(NAME@BASE_URL), or a folder with a model or an adapter; default: what is shipped.",
+        metavar="WHERE",
+    ),
+]
+
 ModelNames = Annotated[
     list[str] | None,
     typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
@@ -49,8 +50,9 @@ class Writer(Protocol):
 
     name: str
 
-    def propose(self, request: Request) -> Proposal:
-        """Return the next candidate from a parent. Raises `NothingToPropose`."""
+    def propose(self, request: Request) -> Proposal | Note:
+        """Return the next candidate from a parent, or the answer to a question. Raises
+        `NothingToPropose`."""
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """As a worker does."""
@@ -61,10 +63,14 @@ class InThreads:
 
     begins = False
 
-    def __init__(self, writer: Writer, threads: int) -> None:
+    def __init__(
+        self, writer: Writer, threads: int, closing: Callable[[], None] = lambda: None
+    ) -> None:
+        """`closing` gives up what the writer holds."""
         self.name = writer.name
         self.learn = writer.learn
         self._writer = writer
+        self._closing = closing
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=writer.name)
 
     def start(self, request: Request) -> Future[Proposal | Note]:
@@ -72,6 +78,7 @@ class InThreads:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._closing()
 
 
 def parent_of(request: Request) -> Elite:

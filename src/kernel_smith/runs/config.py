@@ -15,7 +15,8 @@ from kernel_smith.search.methods import find_method
 
 _SEED = "seed"  # who is named among the proposers, and writes a first program only
 _MERGER = "merger"
-_KNOWN = ("tuner", "mutator", "chooser", _MERGER, "model", _SEED)
+_CHOOSER = "chooser"
+_KNOWN = ("tuner", "mutator", _CHOOSER, _MERGER, "model", _SEED)
 
 
 def configure(
@@ -25,6 +26,7 @@ def configure(
     preset: str | None = None,
     method: str | None = None,
     proposers: Sequence[str] | None = None,
+    policy: str | None = None,
     models: dict[str, Any] | None = None,
     rebudget: Callable[[Budget], Budget] | None = None,
     lanes: int = 1,
@@ -38,6 +40,7 @@ def configure(
     `models` are the settings of the model worker; naming some makes `model` the usual preset.
     `method` says how it is searched; one that has a preset of its name brings that along. It may be
     a TOML file that declares one.
+    `policy`: what the chooser draws from, where it takes part: a file, NAME@BASE_URL, or a folder.
     `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
     also with what the compiler makes of the task after its graph was rewritten.
     """
@@ -56,6 +59,11 @@ def configure(
             f"the method {config.method} asks a model, and none takes part",
             hint="add --model NAME@BASE_URL or --models FILE.toml, or choose another --method",
         )
+    if policy is not None and _CHOOSER not in weights:
+        raise BadInput(
+            f"{policy} is named as the chooser's policy, and the chooser takes no part",
+            hint="add --proposer chooser, and whoever else is to be asked",
+        )
     config = config.model_copy(
         update={
             "proposers": weights,
@@ -64,7 +72,7 @@ def configure(
             "proposals_in_flight": max(config.proposals_in_flight, lanes),
             "seed": seed,
             "untimed": untimed,
-            "settings": _settings(config, models),
+            "settings": _settings(config, models) | _chosen_by(config, policy),
         }
     )
     if config.method in PROTOCOLS:
@@ -100,6 +108,14 @@ def _settings(config: RunConfig, models: dict[str, Any] | None) -> dict[str, dic
     if models is None:
         return {name: value for name, value in config.settings.items() if name != "model"}
     return config.settings | {"model": config.settings.get("model", {}) | models}
+
+
+def _chosen_by(config: RunConfig, policy: str | None) -> dict[str, dict[str, Any]]:
+    """A file or folder by where it is, since a run may be gone on with from another place."""
+    if policy is None:
+        return {}
+    named = policy if "@http" in policy else str(Path(policy).absolute())
+    return {_CHOOSER: config.settings.get(_CHOOSER, {}) | {"policy": named}}
 
 
 def _each_answer_counts(config: RunConfig) -> RunConfig:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.base import InThreads, Worker
 from kernel_smith.records import RunConfig, Usage
+
+if TYPE_CHECKING:
+    from kernel_smith.proposers.chooser import Adviser
 
 
 @contextlib.contextmanager
@@ -32,10 +36,7 @@ def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
 
         return InThreads(Mutator(config.seed), config.proposals_in_flight)
     if name == "chooser":
-        from kernel_smith.proposers.chooser import Chooser, read_policy
-
-        policy = read_policy(config.settings.get("chooser", {}).get("policy"))
-        return InThreads(Chooser(policy, config.seed), config.proposals_in_flight)
+        return _chooser(config, spent)
     if name == "merger":
         from kernel_smith.proposers.merger import Merger
 
@@ -48,3 +49,20 @@ def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
     raise BadInput(
         f"no proposer is called {name!r}", hint="choose tuner, mutator, chooser, merger or model"
     )
+
+
+def _chooser(config: RunConfig, spent: Usage | None) -> Worker:
+    from kernel_smith.proposers.chooser import Chooser
+
+    adviser = adviser_of(config, spent)
+    chooser = Chooser(adviser, config.seed)
+    return InThreads(chooser, config.proposals_in_flight, adviser.close)
+
+
+def adviser_of(config: RunConfig, spent: Usage | None = None) -> Adviser:
+    """Open what the chooser of a run draws from."""
+    from kernel_smith.proposers.chooser import open_adviser
+    from kernel_smith.proposers.model.ledger import Ledger
+
+    ledger = Ledger(config.budget.tokens, config.budget.dollars, spent)
+    return open_adviser(config.settings.get("chooser", {}).get("policy"), ledger)

@@ -14,7 +14,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -35,6 +35,7 @@ class Reply:
     latency: float = 0.0  # seconds before the first byte
     pause: float = 0.0  # seconds between events
     finish: str | None = "stop"
+    first_token: Mapping[str, float] | None = None  # log-probabilities, for whoever asks for them
     usage: dict[str, Any] | None = None  # none: counted
     send_usage: bool = True
     stream: bool = True  # False: one JSON object, whatever was asked for
@@ -149,7 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(reply, body)
 
     def _stream(self, reply: Reply, body: dict[str, Any]) -> None:
-        events = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in _events(reply)]
+        events = [
+            b"data: " + json.dumps(event).encode() + b"\n\n" for event in _events(reply, body)
+        ]
         if reply.finish is not None:
             if reply.send_usage:
                 usage = {"choices": [], "usage": _usage(reply, body)}
@@ -197,19 +200,34 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing is printed."""
 
 
-def _events(reply: Reply) -> list[dict[str, Any]]:
+def _events(reply: Reply, body: dict[str, Any]) -> list[dict[str, Any]]:
     events = [_event({"role": "assistant"}, None)]
+    logprobs = _logprobs(reply, body)
     for name, text in (("reasoning_content", reply.thoughts), ("content", reply.text)):
         for start in range(0, len(text), reply.chunk):
-            events.append(_event({name: text[start : start + reply.chunk]}, None))
+            events.append(_event({name: text[start : start + reply.chunk]}, None, logprobs))
+            logprobs = None
     if reply.finish is not None:
         events.append(_event({}, reply.finish))
     return events
 
 
-def _event(delta: dict[str, str], finish: str | None) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+def _event(
+    delta: dict[str, str], finish: str | None, logprobs: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": logprobs}
     return {"id": "1", "object": "chat.completion.chunk", "choices": [choice]}
+
+
+def _logprobs(reply: Reply, body: dict[str, Any]) -> dict[str, Any] | None:
+    """The first token, and as many others as were asked for, the likeliest first."""
+    if reply.first_token is None or not body.get("logprobs"):
+        return None
+    ranked = sorted(reply.first_token.items(), key=lambda pair: -pair[1])
+    listed = [
+        {"token": token, "logprob": each, "bytes": list(token.encode())} for token, each in ranked
+    ]
+    return {"content": [listed[0] | {"top_logprobs": listed[: body.get("top_logprobs", 0)]}]}
 
 
 def _whole(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +235,14 @@ def _whole(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "id": "1",
         "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": reply.finish,
+                "logprobs": _logprobs(reply, body),
+            }
+        ],
     }
     if reply.send_usage:
         answer["usage"] = _usage(reply, body)

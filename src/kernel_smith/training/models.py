@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.training.config import Lora, TrainingSettings
 
 _NEEDED = ("torch", "transformers", "trl", "peft", "datasets", "accelerate")
+TO_CHOOSE = ("torch", "transformers", "peft", "accelerate")  # without decoding, this is enough
+_ADAPTER = "adapter_config.json"
 
 # For models that were never taught a conversation. An answer ends with the end of the text.
 PLAIN_TEMPLATE = (
@@ -24,11 +28,12 @@ PLAIN_TEMPLATE = (
 )
 
 
-def need_libraries() -> None:
+def need_libraries(names: Sequence[str] | None = None) -> None:
     """Says how to install what is missing; what is there asks no network and draws no bars."""
     from importlib.util import find_spec
 
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+    names = _NEEDED if names is None else names
+    missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise MissingPrerequisite(
             f"training needs {', '.join(missing)}", hint="pip install 'kernel-smith[train]'"
@@ -36,10 +41,12 @@ def need_libraries() -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # also for whoever is not offline
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    import datasets
     import transformers
 
-    datasets.disable_progress_bars()
+    if "datasets" in names:
+        import datasets
+
+        datasets.disable_progress_bars()
     transformers.utils.logging.disable_progress_bar()
 
 
@@ -70,14 +77,49 @@ def load_tokenizer(model: Path) -> Any:
 def load_model(settings: TrainingSettings) -> Any:
     """Frozen weights may be of low precision; those that are trained may not."""
     import torch
+
+    low = bool(settings.lora) and uses_bf16(settings)
+    return _load_weights(settings.model, torch.bfloat16 if low else torch.float32)
+
+
+def load_base(model: Path, dtype: Any) -> Any:
+    """Load a model; of an adapter, the one that it was trained on."""
+    return _load_weights(base_of(model), dtype)
+
+
+def with_adapter(base: Any, adapter: Path, *, trainable: bool = False) -> Any:
+    """Return a model with an adapter's weights; as it is where the folder holds none."""
+    if not is_adapter(adapter):
+        return base
+    from peft import PeftModel
+
+    return _load(PeftModel, str(adapter), {"is_trainable": trainable}, base)
+
+
+def is_adapter(folder: Path) -> bool:
+    return (folder / _ADAPTER).is_file() and not (folder / "config.json").is_file()
+
+
+def base_of(model: Path) -> Path:
+    """Return the model itself, or the one that an adapter names."""
+    if not is_adapter(model):
+        return model
+    named = Path(json.loads((model / _ADAPTER).read_text("utf-8"))["base_model_name_or_path"])
+    if not named.exists():
+        raise BadInput(
+            f"{model} was trained on {named}, which is not there",
+            hint=f"name the model's place as base_model_name_or_path in {model / _ADAPTER}",
+        )
+    return named
+
+
+def _load_weights(model: Path, dtype: Any) -> Any:
     from transformers import AutoModelForCausalLM
 
-    folder, more = _place(settings.model)
+    folder, more = _place(model)
     if "gguf_file" in more:
         more |= _dequantized()
-    low = bool(settings.lora) and uses_bf16(settings)
-    more["dtype"] = torch.bfloat16 if low else torch.float32
-    return _load(AutoModelForCausalLM, folder, more)
+    return _load(AutoModelForCausalLM, folder, more | {"dtype": dtype})
 
 
 def adapter_config(lora: Lora) -> Any:
@@ -119,7 +161,7 @@ def merge_adapter(adapter: Path, output: Path) -> None:
     import torch
     from peft import AutoPeftModelForCausalLM
 
-    if not (adapter / "adapter_config.json").is_file():
+    if not (adapter / _ADAPTER).is_file():
         hint = "give a folder with adapter_config.json, such as OUTPUT/final/adapter"
         raise BadInput(f"{adapter} is no adapter", hint=hint)
     model = _load(AutoPeftModelForCausalLM, str(adapter), {"dtype": torch.bfloat16})
@@ -131,7 +173,7 @@ def merge_adapter(adapter: Path, output: Path) -> None:
 def _place(model: Path) -> tuple[str, dict[str, Any]]:
     if model.is_file() and model.suffix == ".gguf":
         return str(model.parent), {"gguf_file": model.name}
-    if (model / "adapter_config.json").is_file() and not (model / "config.json").is_file():
+    if is_adapter(model):
         return str(model), {}
     if not (model / "config.json").is_file():
         raise BadInput(
@@ -149,9 +191,9 @@ def _dequantized() -> dict[str, Any]:
     return {} if kind is None else {"quantization_config": kind(dequantize=True)}
 
 
-def _load(kind: Any, folder: str, more: dict[str, Any]) -> Any:
+def _load(kind: Any, folder: str, more: dict[str, Any], *before: Any) -> Any:
     try:
-        return kind.from_pretrained(folder, local_files_only=True, **more)
+        return kind.from_pretrained(*before, folder, local_files_only=True, **more)
     except ImportError as error:
         what = str(error).strip().splitlines()[0]
         raise MissingPrerequisite(

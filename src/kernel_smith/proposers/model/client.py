@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,8 @@ class Answer:
     text: str
     thoughts: str
     truncated: bool
+    first_token: Mapping[str, float] = field(default_factory=dict)
+    """What it could have begun with, and the log-probability of each, where the server tells."""
 
     @property
     def full(self) -> str:
@@ -114,7 +117,8 @@ class Client:
             self._ledger.settle(reserved, usage)
             bill.usage += usage
             bill.estimated = bill.estimated or estimated
-        return Answer(received.text, received.thoughts, received.finish == "length")
+        cut = received.finish == "length"
+        return Answer(received.text, received.thoughts, cut, received.first_token)
 
 
 def count(

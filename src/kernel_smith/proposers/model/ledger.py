@@ -54,6 +54,11 @@ class Ledger:
         self._lock = threading.Lock()
 
     @property
+    def caps_dollars(self) -> bool:
+        """Tell whether prices must be known."""
+        return self._max_dollars < math.inf
+
+    @property
     def spent(self) -> Usage:
         with self._lock:
             return self._spent

@@ -25,6 +25,9 @@ class Received:
         self._room = most * _CHARACTERS_PER_TOKEN_AT_MOST
         self.finish: str | None = None
         self.usage: dict[str, Any] | None = None
+        self.first_token: dict[str, float] = {}
+        """What the answer could have begun with, and the log-probability of each; empty: the server
+        was not asked, or does not tell."""
         self.charged = True
         self.done = False
 
@@ -68,6 +71,8 @@ class Received:
             raise garbled(f"content that is not text: {_shown(data)}")
         if isinstance(choice.get("finish_reason"), str):
             self.finish = choice["finish_reason"]
+        if not self.first_token:
+            self.first_token = _first_token(choice.get("logprobs"))
         self._add(text, thought)
 
     def take_text(self, text: str) -> None:
@@ -127,6 +132,19 @@ class ReceivedResponse(Received):
             }
         cut = response.get("status") == "incomplete" or self.finish == "length"
         self.finish, self.done = "length" if cut else "stop", True
+
+
+def _first_token(logprobs: Any) -> dict[str, float]:
+    """The likeliest first tokens of `logprobs`, as chat completions have them."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    first = content[0] if isinstance(content, list) and content else None
+    listed = first.get("top_logprobs") if isinstance(first, dict) else None
+    found = [each for each in listed or () if isinstance(each, dict)]
+    return {
+        each["token"]: float(each["logprob"])
+        for each in found
+        if isinstance(each.get("token"), str) and isinstance(each.get("logprob"), int | float)
+    }
 
 
 def new_received(model: Model) -> Received:

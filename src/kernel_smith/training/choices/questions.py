@@ -6,24 +6,35 @@ neither decoding nor samples. Labels are shuffled by the seed, so that a place s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from pydantic import Field, ValidationError
+
+from kernel_smith.errors import BadInput
+from kernel_smith.proposers.chooser.letters import question_text
 from kernel_smith.proposers.chooser.options import menu_at
-from kernel_smith.proposers.chooser.state import state_text
 from kernel_smith.proposers.mutator.edit import Machine
-from kernel_smith.records import Candidate
-from kernel_smith.records.prose import describe_speedup
+from kernel_smith.records import Candidate, Record
 from kernel_smith.training.choices.table import State
 
-_ASK = "Which of these changes makes the program fastest? Answer with its letter alone."
 
+class Question(Record):
+    """A prompt that ends where the letter is to come, and what each judged letter is worth."""
 
-@dataclass(frozen=True)
-class Question:
-    """A prompt that ends where the letter is to come. `rewards`: by label, of those judged."""
-
+    task: str
+    family: str
+    machine: str
+    program: str = Field(description="the parent's content hash")
     prompt: str
-    rewards: dict[str, float]
+    rewards: dict[str, float] = Field(description="by label, of those judged")
+    children: dict[str, str] = Field(description="by label, the hash of what comes of it")
+
+    @property
+    def gains(self) -> bool:
+        """Does any letter certainly gain?"""
+        return any(reward > 0 for reward in self.rewards.values())
 
 
 def question_of(state: State, seed: int = 0) -> Question:
@@ -31,10 +42,60 @@ def question_of(state: State, seed: int = 0) -> Question:
     parent = state.parent
     candidate = Candidate(source=parent.source, backend=parent.backend)
     menu = menu_at(candidate, Machine(cores=parent.cores), seed=seed)
-    verdict = f"ok: correct, {describe_speedup(parent.speedup, 'eager')}."
-    rewards = {
-        option.label: state.judged[option.program.content_hash].reward
+    children = {
+        option.label: option.program.content_hash
         for option in menu.options
         if option.program.content_hash in state.judged
     }
-    return Question(f"{state_text(menu, verdict)}\n\n{_ASK}\nAnswer:", rewards)
+    return Question(
+        task=parent.task,
+        family=parent.family,
+        machine=parent.machine,
+        program=parent.program,
+        prompt=question_text(menu, parent.speedup),
+        rewards={label: state.judged[child].reward for label, child in children.items()},
+        children=children,
+    )
+
+
+def questions_of(states: Iterable[State], orders: int) -> Iterator[Question]:
+    """Yield each state as often as there are orders of its options. Where fewer than two options
+    were judged there is nothing to choose."""
+    for state in states:
+        first = question_of(state)
+        if len(first.rewards) > 1:
+            yield first
+            yield from (question_of(state, seed) for seed in range(1, orders))
+
+
+def write_questions(questions: Iterable[Question], path: Path) -> int:
+    """Write a line for each, all of them or none, and return how many there are."""
+    partial = path.with_name(f".{path.name}")
+    count = 0
+    with partial.open("w", encoding="utf-8") as file:
+        for question in questions:
+            print(question.model_dump_json(), file=file)
+            count += 1
+    os.replace(partial, path)
+    return count
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Read what `write_questions` wrote. Raises `BadInput` with the line that is no question."""
+    found: list[Question] = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                found.append(Question.model_validate_json(line))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read ({error})", hint=_HINT) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise BadInput(f"{path}:{len(found) + 1}: no question ({what})", hint=_HINT) from None
+    if not found:
+        raise BadInput(f"{path} has no questions", hint=_HINT)
+    return found
+
+
+_HINT = "write it with `kernel-smith data choices TABLE.jsonl -o questions.jsonl`"
