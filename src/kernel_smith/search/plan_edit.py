@@ -7,7 +7,8 @@ one another: the next one starts from what the last one made, if that works and 
 after some steps, or when several in a row have failed, a new sequence starts from the best.
 
 The mutator carries a step out where it finds a place for the edit, a model in any case; other
-workers are asked as usual.
+workers are asked as usual. Where the chooser takes part, it is the policy: what it would choose is
+the plan, and what it has no opinion about is planned as without it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kernel_smith.records import Declined, Event, Plan, RunConfig, StepDropped, 
 from kernel_smith.search.bandit import Bandit
 from kernel_smith.search.base import Ask
 from kernel_smith.search.context import context_of
+from kernel_smith.search.planner import CHOOSER, Planner
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
@@ -41,7 +43,14 @@ class PlanEdit:
     """A `Strategy`. Its settings, `plan-edit`, have a sentence for each named edit (`edits`)."""
 
     def __init__(self, config: RunConfig) -> None:
-        self._bandit = Bandit(config.proposers)
+        self._planner = Planner(config, _PLANNED)
+        self._bandit = Bandit(
+            {
+                name: weight
+                for name, weight in config.proposers.items()
+                if not (self._planner.takes_part and name == CHOOSER)
+            }
+        )
         self._edits: dict[str, str] = config.settings.get(PLAN_EDIT, {}).get("edits", {})
         self._steps: dict[str, list[int]] = defaultdict(list)
         self._tried: dict[str, int] = defaultdict(int)
@@ -50,13 +59,27 @@ class PlanEdit:
         self._length = self._failed = 0
 
     def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask | None:
-        worker = self._bandit.choose(free)
-        if worker is None:
-            return None
         if state.best is None:
-            return Ask(worker=worker, context=context_of(state, None))
+            worker = self._bandit.choose(free)
+            return Ask(worker=worker, context=context_of(state, None)) if worker else None
         parent = self._at or state.best.candidate.content_hash
+        question = self._planner.ask(parent, free)
+        if question is not None:
+            return question
+        if self._planner.is_thinking(parent):
+            free = [name for name in free if name not in _PLANNED]
+        worker = self._bandit.choose(free)
+        return None if worker is None else self._told(worker, parent, state, rng)
+
+    def _told(self, worker: str, parent: str, state: RunState, rng: Random) -> Ask:
+        """Ask for what the chooser has planned, or else for the edit that promises most."""
         context = context_of(state, parent)
+        planned = self._planner.take(parent) if worker in _PLANNED else None
+        if planned is not None:
+            sentence = f"{self._edits.get(planned.edit, '')} Here: {planned.place}".strip()
+            plan = Plan(text=f"{planned.edit}: {sentence}", edit=planned.edit)
+            label = planned.label | {_EDIT: planned.edit}
+            return Ask(worker=worker, parent=parent, context=(*context, plan), label=label)
         edit = self._choose(parent, worker, state, rng) if worker in _PLANNED else None
         if edit is None:
             return Ask(worker=worker, parent=parent, context=context)
@@ -79,6 +102,7 @@ class PlanEdit:
 
     def hear(self, event: Event, state: RunState) -> None:
         self._bandit.hear(event, state)
+        self._planner.hear(event)
         match event:
             case Declined():
                 self._note_vain(event.worker, event.parent, event.label.get(_EDIT))
