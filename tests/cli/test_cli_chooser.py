@@ -1,7 +1,8 @@
-"""`--policy` of the command line: who cannot be drawn from is told before a run begins."""
+"""`--policy`, and the data to train one on: what cannot be used is told at once."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 
 Cli = Callable[..., Any]
+TABLE = Path(__file__).parents[2] / "benchmarks" / "results" / "choices_x86.jsonl"
 COMMAND = ("optimize", "rotary_embedding", "--evaluations", "2", "--store", "runs.sqlite")
 CHOOSER = ("--proposer", "chooser")
 
@@ -27,3 +29,23 @@ def test_what_cannot_be_drawn_from_is_named_before_a_run_begins(cli: Cli, tmp_pa
     )
     cli(*COMMAND, "--policy", "mine.json").complains(2, "takes no part", "--proposer chooser")
     assert not Path("runs.sqlite").exists()
+
+
+def test_judged_edits_become_questions_without_the_families_that_are_held_out(cli: Cli) -> None:
+    done = cli("data", "choices", str(TABLE), "-o", "q.jsonl", "--orders", "2", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["questions"], done.json["edits"]) == (26, 201)
+    asked = [json.loads(line) for line in Path("q.jsonl").read_text().splitlines()]
+    assert [each["prompt"][-7:] for each in asked] == ["Answer:"] * 26
+    assert asked[0]["program"] == asked[1]["program"]
+    by_child = [
+        {each["children"][label]: worth for label, worth in each["rewards"].items()}
+        for each in asked[:2]
+    ]
+    assert by_child[0] == by_child[1]  # in another order, and worth the same
+    family = done.json["families"][0]
+    less = cli("data", "choices", str(TABLE), "-o", "r.jsonl", "--hold-out", family, "--json")
+    assert family not in less.json["families"] and less.json["questions"] < 4 * 13
+    cli("data", "choices", "none.jsonl", "-o", "x").complains(2, "there is no file none.jsonl")
+    done = cli("data", "choices", str(TABLE), "-o", "x", "--hold-out", "nobody")
+    done.complains(2, "no program is of the family 'nobody'", "choose from: ")

@@ -14,6 +14,7 @@ import kernel_smith
 from kernel_smith.cli import (
     bench,
     data,
+    data_choices,
     data_mine,
     doctor,
     evaluate,
@@ -62,6 +63,7 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")
 app.add_typer(serve.app, name="serve")
+data.app.command("choices")(data_choices.choices)
 data.app.command("mine")(data_mine.mine)
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")

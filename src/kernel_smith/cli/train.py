@@ -111,6 +111,57 @@ def rl(
 
 
 @app.command()
+def chooser(
+    data: Annotated[Path, typer.Argument(help="What `kernel-smith data choices` wrote.")],
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A model's folder, a GGUF file, or an adapter to go on with."),
+    ] = None,
+    output: Output = None,
+    config: Config = None,
+    objective: Annotated[
+        str | None, typer.Option(help="sft: imitate what gained; rl: expect the most.")
+    ] = None,
+    steps: Steps = None,
+    batch: Annotated[int | None, typer.Option(help="Questions per step.")] = None,
+    learning_rate: Rate = None,
+    entropy: Annotated[float | None, typer.Option(help="What being undecided is worth.")] = None,
+    rank: Rank = None,
+    full: Full = False,
+    micro_batch: MicroBatch = None,
+    sequence_length: Length = None,
+    seed: Seed = None,
+    save_every: SaveEvery = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn which of the mutator's edits to choose, by one letter.
+
+    The same command again goes on where it stopped. The checkpoint counts that was best on families
+    of tasks that were not learnt from.
+    """
+    from kernel_smith.training.choices.train import train_chooser
+    from kernel_smith.training.config import ChooserSettings, read_settings
+    from kernel_smith.training.running import is_main_process
+
+    given: dict[str, Any] = {"data": data, "model": model, "output": output, "steps": steps}
+    given |= {"objective": objective, "batch": batch, "learning_rate": learning_rate}
+    given |= {"entropy": entropy, "micro_batch": micro_batch, "seed": seed}
+    given |= {"sequence_length": sequence_length, "save_every": save_every}
+    settings = read_settings(ChooserSettings, config, _given(given, rank, full))
+    with progress(quiet or json or not is_main_process()) as report:
+        trained = train_chooser(settings, report, again=_again())
+    if json:
+        _show(trained, as_json=True)
+    elif is_main_process():
+        adapter = trained.final / "adapter"
+        policy = adapter if adapter.is_dir() else trained.final
+        console.print(f"After {trained.steps} steps the best chooser is in {policy}.", markup=False)
+        command = ["kernel-smith", "optimize", "TASK", "--proposer", "chooser"]
+        print_next(shlex.join([*command, "--policy", str(policy)]), "let it choose edits")
+
+
+@app.command()
 def merge(
     adapter: Annotated[Path, typer.Argument(help="An adapter, such as OUTPUT/final/adapter.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")],

@@ -124,6 +124,33 @@ class RlSettings(TrainingSettings):
         return _divisible(self, self.entries * self.samples, "`entries` times `samples`")
 
 
+class ChooserSettings(TrainingSettings):
+    """Learning which of the mutator's edits to choose, by one letter."""
+
+    data: Path = Field(description="a file of questions, as `kernel-smith data choices` writes it")
+    model: Path = Field(
+        description="a model's folder, a GGUF file, or an adapter to go on with, as RL after SFT"
+    )
+    objective: Literal["sft", "rl"] = Field(
+        default="sft",
+        description="the likelihood of what certainly gained; or the reward that is expected",
+    )
+    batch: int = Field(default=16, ge=1, description="questions per step and process")
+    entropy: float = Field(default=0.01, ge=0, description="RL: what being undecided is worth")
+    folds: int = Field(
+        default=6, ge=2, description="the families in so many parts, the first of which validates"
+    )
+    learning_rate: float = Field(default=1e-4, gt=0)
+    sequence_length: int = Field(
+        default=8192, ge=16, description="tokens of a question; longer ones are left out"
+    )
+    merge: bool = False
+
+    @model_validator(mode="after")
+    def _batch_divides(self) -> Self:
+        return _divisible(self, self.batch, "`batch`")
+
+
 # What may differ between the two halves of a training that was stopped and resumed.
 MAY_CHANGE = frozenset(
     {"output", "steps", "save_every", "keep_checkpoints", "merge", "patience_minutes"}

@@ -8,7 +8,7 @@ from typing import Any
 
 _PANELS = (
     ("loss", ("loss", "eval_loss")),
-    ("reward", ("reward",)),
+    ("reward", ("reward", "eval_reward")),
     ("share of answers", ("parsed", "correct", "faster", "cheating", "unknown")),
     ("length of answers", ("completions/mean_length",)),
     ("learning rate", ("learning_rate",)),

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from kernel_smith.errors import BadInput
 from kernel_smith.training.config import MAY_CHANGE, TrainingSettings
 
+Kind = Literal["sft", "rl", "chooser"]
 State = Literal["running", "stopped", "done"]
 
 _INFO = "training.json"
@@ -29,7 +30,7 @@ _VERSIONS = ("kernel-smith", "torch", "transformers", "trl", "peft", "accelerate
 class Folder:
     """A training's folder. Refuses one that belongs to something else."""
 
-    def __init__(self, kind: Literal["sft", "rl"], settings: TrainingSettings, data: str) -> None:
+    def __init__(self, kind: Kind, settings: TrainingSettings, data: str) -> None:
         self.path = settings.output
         self._settings = settings
         self._info: dict[str, Any] = {

@@ -12,9 +12,31 @@ CARD, DATA_CARD = "README.md", "DATA.md"
 _LEARNED = {
     "sft": "It learned to imitate changes that made kernels faster (SFT).",
     "rl": "It made changes to kernels, and learned from what the judge measured (RL).",
+    "chooser": "It learned from judged edits which of several named ones to choose, by one letter.",
+}
+_SERVED = """Serve it with vLLM, SGLang, LMDeploy or transformers; ask it in the way of its data:
+
+    kernel-smith optimize TASK --model NAME@http://HOST:PORT/v1"""
+_USE = {
+    "sft": _SERVED,
+    "rl": _SERVED,
+    "chooser": """Name `adapter` of this folder, or the model where it is served:
+
+    kernel-smith optimize TASK --proposer chooser --policy adapter
+    kernel-smith optimize TASK --proposer chooser --policy NAME@http://HOST:PORT/v1""",
 }
 _PATHS = ("data", "model", "output")
-_LAST = ("loss", "eval_loss", "reward", "parsed", "correct", "faster", "cheating")
+_LAST = (
+    "loss",
+    "eval_loss",
+    "best_loss",
+    "reward",
+    "best_reward",
+    "parsed",
+    "correct",
+    "faster",
+    "cheating",
+)
 
 
 def write_model_card(
@@ -51,8 +73,7 @@ def model_card(info: Mapping[str, Any], last: Mapping[str, Any], *, data_card: b
         "## What it came to\n\n" + _listed(numbers),
         "## Settings\n\n" + _listed(chosen),
         "## Versions\n\n" + _listed(info["versions"]),
-        "## Use\n\nServe it with vLLM, SGLang, LMDeploy or transformers, and ask it in the way "
-        "of its data:\n\n    kernel-smith optimize TASK --model NAME@http://HOST:PORT/v1",
+        f"## Use\n\n{_USE[info['kind']]}",
         "## Licence\n\nThat of the model it was trained from; see also that of the data.",
     ]
     return "\n\n".join(parts) + "\n"

@@ -11,7 +11,8 @@ from transformers import TrainerCallback
 from kernel_smith.training.curves import draw_curves
 from kernel_smith.training.journal import Journal
 
-_SHOWN = ("loss", "eval_loss", "reward", "parsed", "correct", "faster", "cheating", "unknown")
+_LEARNING = ("loss", "eval_loss", "best_loss", "reward", "eval_reward", "best_reward")
+_SHOWN = (*_LEARNING, "parsed", "correct", "faster", "cheating", "unknown")
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]

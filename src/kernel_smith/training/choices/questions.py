@@ -7,7 +7,7 @@ neither decoding nor samples. Labels are shuffled by the seed, so that a place s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -58,14 +58,16 @@ def question_of(state: State, seed: int = 0) -> Question:
     )
 
 
-def questions_of(states: Iterable[State], orders: int) -> Iterator[Question]:
+def questions_of(
+    states: Iterable[State], orders: int, progress: Callable[[int], None] = lambda done: None
+) -> Iterator[Question]:
     """Yield each state as often as there are orders of its options. Where fewer than two options
     were judged there is nothing to choose."""
-    for state in states:
-        first = question_of(state)
-        if len(first.rewards) > 1:
-            yield first
-            yield from (question_of(state, seed) for seed in range(1, orders))
+    for number, state in enumerate(states, 1):
+        progress(number)
+        if len(state.judged) > 1:
+            asked = (question_of(state, seed) for seed in range(orders))
+            yield from (each for each in asked if len(each.rewards) > 1)
 
 
 def write_questions(questions: Iterable[Question], path: Path) -> int:
