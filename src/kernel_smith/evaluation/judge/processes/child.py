@@ -221,7 +221,7 @@ class Child:
     def _stands_still(self) -> bool:
         try:
             for thread in os.listdir(f"/proc/{self.pid}/task"):
-                with contextlib.suppress(FileNotFoundError):  # that thread has ended
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
                     state = Path(f"/proc/{self.pid}/task/{thread}/stat").read_text()
                     if state.rpartition(")")[2].split()[0] not in _STANDING:
                         return False
