@@ -36,14 +36,14 @@ def evaluate(
 
     def run(accusation: Rejected, times: int) -> Evaluation:
         accusations = iter([accusation] * times)
-        honestly_checked = on_host.check_processor_use
 
         def check(*windows: Any) -> None:
             for accused in accusations:
                 raise accused
-            honestly_checked(*windows)
 
+        # No other doubts than these, however busy the machine is.
         monkeypatch.setattr(on_host, "check_processor_use", check)
+        monkeypatch.setattr(on_host, "check_physics", lambda *found: None)
         candidate = Candidate(source=honest_source, name="honest.py")
         evaluation = judge.evaluate(small_task, candidate, quick, lambda _: None)
         assert not list(accusations)
