@@ -18,6 +18,8 @@ import traceback
 from types import TracebackType
 from typing import IO, Any, NoReturn
 
+from kernel_smith.inline.triton_key import know_triton_by_its_date
+
 _PRELOADED = (
     "kernel_smith.proposers.seed.inside.build",
     "torch._inductor.compile_fx",
@@ -95,6 +97,7 @@ class ForkedSeed:
 def _serve(control: socket.socket) -> None:
     """Fork a process that forks and waits for one that makes a seed, for each request."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    know_triton_by_its_date()
     for module in _PRELOADED:
         importlib.import_module(module)
     while size := control.recv(4, socket.MSG_WAITALL):

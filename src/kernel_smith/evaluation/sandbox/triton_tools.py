@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kernel_smith.inline.gpu import vendor_of_torch
+from kernel_smith.inline.triton_key import know_triton_by_its_date
 
 LAUNCHER, MACHINE_CODE = "triton-launcher", "ptx"
 COMPILING, COMPILED = "compiling", "compiled"  # said, so that others may have the device meanwhile
@@ -45,6 +46,7 @@ def warm_up() -> None:
 
     from kernel_smith.evaluation.sandbox.triton_example import copy_kernel
 
+    know_triton_by_its_date()
     driver.library_dirs()
     types_of = {"source": "*fp32", "target": "*fp32", "count": "i32", "BLOCK": "constexpr"}
     source = ASTSource(copy_kernel, types_of, {(3,): 128})

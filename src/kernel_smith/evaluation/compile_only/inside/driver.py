@@ -121,6 +121,8 @@ def install(target: dict[str, Any], recorder: Recorder) -> None:
         import triton.backends.nvidia.compiler as nvidia  # other vendors' Triton may lack it
 
         nvidia.subprocess = _ListeningSubprocess(recorder)
+    # By which Triton its cache was made would take reading half a gigabyte; here it is always new.
+    triton.runtime.cache.triton_key = lambda: triton.__version__
     triton.compiler.compile = recorder.compile
     triton.compile = recorder.compile
     triton.runtime.driver.set_active(CompileOnlyDriver(target, recorder))

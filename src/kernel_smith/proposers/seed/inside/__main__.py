@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernel_smith.errors import UserError
+from kernel_smith.inline.triton_key import know_triton_by_its_date
 from kernel_smith.proposers.seed.inside.patience import at_most
 from kernel_smith.proposers.seed.recipes import find_recipe
 from kernel_smith.proposers.seed.record import Seed
@@ -22,6 +23,7 @@ def main() -> None:
     first = sys.stdin.readline()
     # No part of the compiler is garbage: it is not searched, neither during its import nor later.
     gc.disable()
+    know_triton_by_its_date()
     from kernel_smith.proposers.seed.inside.build import build_seed
     from kernel_smith.proposers.seed.inside.memory import release
 
