@@ -1,12 +1,15 @@
 """Does it pay to learn which edit to choose? Policies over the same options, on families held out.
 
-    python benchmarks/choices.py [--table TABLE.jsonl] [--json results.json] [--policy policy.json]
+    python benchmarks/choices.py [--table TABLE.jsonl] [--odds odds.jsonl] [--json results.json]
+    python benchmarks/choices.py [--table TABLE.jsonl] --policy policy.json [--hold-out FAMILY ...]
 
 The options are those that were judged: by recorded runs (`results/training/steps.sqlite`), and in
 tables of `choices_table.py`. Families are dealt into folds by a fixed seed; what is compared on a
 fold was fitted without its families. Every task of a table has `--seeds` runs of 8 proposals with
 each arm, by evaluations that are known already. Intervals are from drawing tasks, and runs of each,
-anew. `--policy` writes the policy after RL, fitted to all families.
+anew. `--odds` adds arms that somebody else has asked for: language models, by `choices_model.py`.
+`--policy` compares nothing: it writes the policy after RL, fitted to all families but those that
+`--hold-out` names.
 """
 
 from __future__ import annotations
@@ -33,7 +36,15 @@ from kernel_smith.training.choices import boosting, weights
 from kernel_smith.training.choices.examples import Example, examples_of
 from kernel_smith.training.choices.families import deal, kinds_in, splits
 from kernel_smith.training.choices.recorded import recorded_states
-from kernel_smith.training.choices.replay import Arm, ByKind, ByPolicy, Knowing, Uniform, replay
+from kernel_smith.training.choices.replay import (
+    Arm,
+    ByKind,
+    ByOdds,
+    ByPolicy,
+    Knowing,
+    Uniform,
+    replay,
+)
 from kernel_smith.training.choices.table import Table
 
 FOLDS, FOLD_SEED = 6, 26
@@ -53,6 +64,11 @@ COMPARED = (
     ("best kinds", "prior per kind"),
     ("Thompson", "random"),
     ("prior per kind", "random"),
+    ("model SFT", "model as it is"),
+    ("model RL", "model SFT"),
+    ("model RL", "prior per kind"),
+    ("model RL", "RL"),
+    ("model as it is", "random"),
 )
 
 Make = Callable[[], Arm]
@@ -95,13 +111,24 @@ def arms_from(known: Sequence[Example]) -> dict[str, Make]:
     }
 
 
-def compare(tables: dict[str, list[Example]], seeds: int) -> dict[str, dict[str, Runs]]:
+def arms_said(path: Path) -> dict[str, Make]:
+    """Arms whose odds were written down: each was asked about families that it had not seen."""
+    said: dict[str, dict[tuple[str, str], dict[str, float]]] = defaultdict(dict)
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        said[row["arm"]][row["machine"], row["program"]] = row["odds"]
+    return {arm: partial(ByOdds, odds) for arm, odds in said.items()}
+
+
+def compare(
+    tables: dict[str, list[Example]], seeds: int, others: dict[str, Make]
+) -> dict[str, dict[str, Runs]]:
     """The runs of every arm at the tasks of each table, by what was fitted to other families."""
     runs: dict[str, dict[str, Runs]] = {name: defaultdict(dict) for name in tables}
     examples = [each for own in tables.values() for each in own]
     for number, (known, tested) in enumerate(splits(examples, FOLDS, FOLD_SEED), 1):
         progress(f"fold {number} of {FOLDS}")
-        arms = arms_from(known)
+        arms = arms_from(known) | others
         families = {each.family for each in tested}
         for name, own in tables.items():
             for task, states in by_task(own, families).items():
@@ -148,6 +175,7 @@ def figures(runs: dict[str, Runs]) -> dict[str, Any]:
             for after in SHOWN
         }
         for one, other in COMPARED
+        if one in values and other in values
     }
     return {"tasks": tasks, "reached": reached, "ratios": ratios}
 
@@ -159,6 +187,16 @@ def show(found: dict[str, Any]) -> None:
             print(f"{name:28} {cells}")
 
 
+def write_policy(path: Path, tables: dict[str, list[Example]], held_out: Collection[str]) -> None:
+    known = {
+        name: [each for each in own if each.family not in held_out] for name, own in tables.items()
+    }
+    about = described(known) + (f", without {', '.join(sorted(held_out))}" if held_out else "")
+    examples = [each for own in known.values() for each in own]
+    policy = weights.fit_weights(examples, weights.Settings(), about=about).rl
+    path.write_text(policy.model_dump_json(exclude={"trees"}, indent=0) + "\n")
+
+
 def described(tables: dict[str, list[Example]]) -> str:
     """Where a policy comes from, for its file."""
     parts = [
@@ -168,32 +206,40 @@ def described(tables: dict[str, list[Example]]) -> str:
     return f"SFT and RL by benchmarks/choices.py on {' and '.join(parts)}"
 
 
+def read_tables(paths: Sequence[Path]) -> dict[str, list[Example]]:
+    sources = {"recorded, aarch64": recorded_states([STORE], lambda n: progress(f"{n} steps"))}
+    for path in paths:
+        states = list(Table(path).states.values())
+        sources[f"judged, {states[0].parent.machine}"] = states
+    return {
+        name: examples_of(own, lambda n: progress(f"{n} programs")) for name, own in sources.items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", type=Path, action="append", default=[])
+    parser.add_argument("--odds", type=Path, help="what `choices_model.py` wrote: more arms")
     parser.add_argument("--seeds", type=int, default=32)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--policy", type=Path, help="write the policy after RL, of all families")
+    parser.add_argument("--hold-out", action="append", default=[], help="but for this family")
     asked = parser.parse_args()
-    sources = {"recorded, aarch64": recorded_states([STORE], lambda n: progress(f"{n} steps"))}
-    for path in asked.table:
-        states = list(Table(path).states.values())
-        sources[f"judged, {states[0].parent.machine}"] = states
-    tables = {
-        name: examples_of(own, lambda n: progress(f"{n} programs")) for name, own in sources.items()
-    }
+    tables = read_tables(asked.table)
     families = {each.family for own in tables.values() for each in own}
+    if unknown := sorted(set(asked.hold_out) - families):
+        parser.error(f"no program is of the family {unknown[0]}: {', '.join(sorted(families))}")
+    if asked.policy is not None:
+        write_policy(asked.policy, tables, asked.hold_out)
+        return
+    others = arms_said(asked.odds) if asked.odds is not None else {}
     report: dict[str, Any] = {"folds": deal(families, FOLDS, FOLD_SEED), "seeds": asked.seeds}
-    for name, runs in compare(tables, asked.seeds).items():
+    for name, runs in compare(tables, asked.seeds, others).items():
         found, own = figures(runs), tables[name]
         counts = {"programs": len(own), "options": sum(len(each.choices) for each in own)}
         report[name] = counts | found
         print(f"\n{name}: {counts}, {len(found['tasks'])} tasks; after {SHOWN} proposals")
         show(found)
-    if asked.policy is not None:
-        examples = [each for own in tables.values() for each in own]
-        policy = weights.fit_weights(examples, weights.Settings(), about=described(tables)).rl
-        asked.policy.write_text(policy.model_dump_json(exclude={"trees"}, indent=0) + "\n")
     if asked.json is not None:
         asked.json.write_text(json.dumps(report, indent=1) + "\n")
 

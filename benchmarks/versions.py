@@ -85,8 +85,15 @@ def compare(task: Task, chosen: argparse.Namespace, engine: LocalPool) -> dict[s
         progress(f"{task.name}: {version}")
         path = optimize(task, version, checkout.resolve(), folder.resolve(), chosen)
         made[version] = Candidate(backend="cpp", source=path.read_text(), name=path.name)
-    judged = engine.submit(task, made["after"], FINAL, beside=made["before"]).result()
-    row: dict[str, Any] = {"same": made["before"].content_hash == made["after"].content_hash}
+    return side_by_side(task, made["before"], made["after"], engine)
+
+
+def side_by_side(
+    task: Task, before: Candidate, after: Candidate, engine: LocalPool
+) -> dict[str, Any]:
+    """One program beside another, in the same rounds, at full length."""
+    judged = engine.submit(task, after, FINAL, beside=before).result()
+    row: dict[str, Any] = {"same": before.content_hash == after.content_hash}
     if judged.timing is not None:
         row["eager"] = judged.timing.speedup.model_dump()
     if judged.beside is not None:

@@ -15,6 +15,8 @@ from kernel_smith.proposers.chooser.policy import Policy
 from kernel_smith.proposers.mutator.priors import Expected, success
 from kernel_smith.training.choices.examples import Choice, Example
 
+_LEAST = 1e-9  # so that also what is never likely can be drawn, where nothing else is left
+
 
 class Arm(Protocol):
     """One way to choose. A new one is made for every run."""
@@ -73,7 +75,23 @@ class ByPolicy:
             numbers = [choice.features for choice in example.choices]
             self._odds[key] = self._policy.probabilities(numbers)
         odds = self._odds[key]
-        return rng.choices(left, [odds[index] + 1e-9 for index in left])[0]
+        return rng.choices(left, [odds[index] + _LEAST for index in left])[0]
+
+    def learn(self, choice: Choice) -> None:
+        return
+
+
+class ByOdds:
+    """What was said beforehand of each program on a machine, such as by a language model: how
+    likely each child is to be chosen. Of a program that nothing was said of, any option."""
+
+    def __init__(self, odds: Mapping[tuple[str, str], Mapping[str, float]]) -> None:
+        self._odds = odds
+
+    def choose(self, example: Example, left: Sequence[int], rng: random.Random) -> int:
+        said = self._odds.get((example.machine, example.program), {})
+        weights = [said.get(example.choices[index].child, 0.0) + _LEAST for index in left]
+        return rng.choices(left, weights)[0]
 
     def learn(self, choice: Choice) -> None:
         return

@@ -127,7 +127,9 @@ def _model(settings: ChooserSettings) -> Any:
         from peft import get_peft_model
 
         torch.manual_seed(settings.seed)  # a new adapter begins at random
-        model = get_peft_model(model, adapter_config(settings.lora))
+        config = adapter_config(settings.lora)
+        config.base_model_name_or_path = str(settings.model.resolve())  # also of a GGUF file
+        model = get_peft_model(model, config)
     if settings.gradient_checkpointing:
         model.enable_input_require_grads()
     return model
