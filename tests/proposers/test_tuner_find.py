@@ -122,6 +122,52 @@ def test_numbers_of_a_launch_are_found_behind_names_and_positions() -> None:
     }
 
 
+def stages_of(body: str) -> bool:
+    source = f"""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def looping(x, n):
+    for i in tl.range(0, n):
+        x += i
+    return x
+
+
+@triton.jit
+def kernel(x, n, XBLOCK: tl.constexpr):
+    {body}
+
+
+def launch(x, n):
+    kernel[(n,)](x, n, XBLOCK=1, num_warps=1, num_stages=2)
+"""
+    return "num_stages" in current(source)
+
+
+def test_stages_are_for_kernels_that_loop() -> None:
+    assert not stages_of("tl.store(x, n)")
+    assert not stages_of("for i in tl.static_range(4): tl.store(x, i)")
+    assert stages_of("for i in range(n): tl.store(x, i)")
+    assert stages_of("while n > 0: n -= 1")
+    assert stages_of("tl.store(x, looping(x, n))")
+
+
+def test_stages_among_configurations_are_for_kernels_that_loop() -> None:
+    listed = AUTOTUNED.replace("num_warps=4", "num_warps=4, num_stages=2")
+    listed = listed.replace("num_warps=8", "num_warps=8, num_stages=3")
+    assert "num_stages" not in current(listed)
+    assert current(listed.replace("    pass", "    for i in range(n): pass"))["num_stages"] == 2
+
+
+def test_a_block_may_be_one_element_long() -> None:
+    source = TRITON.replace("BM", "XBLOCK").replace("n, 32", "n, 1")
+    assert current(source)["XBLOCK"] == 1
+    assert domain(source, "XBLOCK") == (1, 2, 4, 8, 16)
+    assert domain(TRITON, "BM") == tuple(1 << power for power in range(1, 10))
+
+
 def test_a_block_size_changes_together_with_its_grid() -> None:
     changed = apply(find(TRITON), {"BM": 64})
     assert "triton.cdiv(n, 64), triton.cdiv(n, wide)" in changed

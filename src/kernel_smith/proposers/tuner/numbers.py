@@ -26,12 +26,13 @@ _MATHS_WORDS = """
 """
 _SPEED = frozenset(_SPEED_WORDS.split())
 _MATHS = frozenset(_MATHS_WORDS.split())
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# `XBLOCK`, as the compiler names the extent of a block along an axis, is two words.
+_WORDS = re.compile(r"[XYZ](?=BLOCK)|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 _LARGEST_TILE = 1 << 16
-_WINDOW = 8
+_WINDOW = 16
 _FIXED: dict[Role, tuple[int, ...]] = {
-    Role.WARPS: (1, 2, 4, 8, 16),
+    Role.WARPS: (1, 2, 4, 8, 16, 32),
     Role.STAGES: (1, 2, 3, 4, 5),
     Role.UNROLL: (1, 2, 4, 8, 16, 32),
     Role.CHUNK: (1, 2, 4, 8, 16, 32, 64),
@@ -107,7 +108,7 @@ def kind(values: tuple[Value, ...]) -> Kind:
 
 def _around(current: int) -> set[int]:
     if is_power_of_two(current):
-        low, high = max(2, current // _WINDOW), min(_LARGEST_TILE, current * _WINDOW)
+        low, high = max(1, current // _WINDOW), min(_LARGEST_TILE, current * _WINDOW)
         return {1 << power for power in range(low.bit_length() - 1, high.bit_length())}
     if current <= 16:
         return set(range(1, 2 * current + 1))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from kernel_smith.proposers.tuner.scope import Scopes, last_name
 
-OPTIONS = ("num_warps", "num_stages")
+STAGES = "num_stages"
+OPTIONS = ("num_warps", STAGES)
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Kernel:
     function: ast.FunctionDef
     parameters: tuple[str, ...]
     constants: frozenset[str]
+    loops: bool
+    """Is there a loop that stages could be pipelined in, here or in a function that is called?"""
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,37 @@ class Launch:
 
 
 def find_kernels(tree: ast.Module) -> dict[str, Kernel]:
+    functions = {
+        node.name: node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and any(last_name(decorator) == "jit" for decorator in node.decorator_list)
+    }
     found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and any(
-            last_name(decorator) == "jit" for decorator in node.decorator_list
-        ):
-            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            constants = frozenset(a.arg for a in arguments if _is_constexpr(a.annotation))
-            parameters = tuple(a.arg for a in arguments)
-            found[node.name] = Kernel(node.name, node, parameters, constants)
+    for name, node in functions.items():
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        constants = frozenset(a.arg for a in arguments if _is_constexpr(a.annotation))
+        parameters = tuple(a.arg for a in arguments)
+        found[name] = Kernel(name, node, parameters, constants, _loops(name, functions))
     return found
+
+
+def _loops(name: str, functions: dict[str, ast.FunctionDef]) -> bool:
+    """Does a function loop, or one that it calls?"""
+    to_see, seen = [name], set()
+    while to_see:
+        function = to_see.pop()
+        if function in seen or function not in functions:
+            continue
+        seen.add(function)
+        for node in ast.walk(functions[function]):
+            if isinstance(node, ast.While) or (
+                isinstance(node, ast.For) and last_name(node.iter) != "static_range"
+            ):
+                return True
+            if isinstance(node, ast.Call):
+                to_see.append(last_name(node))
+    return False
 
 
 def find_launches(tree: ast.Module, kernels: dict[str, Kernel], scopes: Scopes) -> Iterator[Launch]:

@@ -15,6 +15,8 @@ from kernel_smith.proposers.tuner.positions import Positions
 from kernel_smith.proposers.tuner.scope import Scopes, integer, last_name
 from kernel_smith.proposers.tuner.space import Binding, Role
 from kernel_smith.proposers.tuner.triton_kernels import (
+    STAGES,
+    Kernel,
     Launch,
     autotuned,
     defaults,
@@ -51,13 +53,15 @@ class TritonNumbers:
                 if (kernel.name, name) not in given:
                     self._take(name, default, Binding(site, kernel.name, name))
             if listed := autotuned(kernel, self._scopes):
-                self._configurations(listed, site, kernel.name)
+                self._configurations(listed, site, kernel)
         self._loops()
 
     def _at_launch(self, launch: Launch, site: int) -> list[Entry]:
         """The tile sizes among what a launch gives; the rest is taken, too."""
         found = []
         for name, expression in launch.given.items():
+            if name == STAGES and not launch.kernel.loops:
+                continue
             binding = Binding(site, launch.kernel.name, name)
             for literal in _alternatives(self._scopes.value(expression)):
                 found += self._take(name, literal, binding)
@@ -91,12 +95,13 @@ class TritonNumbers:
             if same and not self._draft.knows(span):
                 self._draft.couple(self._draft.merge(same), span)
 
-    def _configurations(self, listed: ast.List, site: int, kernel: str) -> None:
+    def _configurations(self, listed: ast.List, site: int, kernel: Kernel) -> None:
         """A list of `triton.Config`, if all of them are literal and of the same form."""
         forms = [_configuration(element) for element in listed.elts]
         if not forms or not all(forms):
             return
         names = [name for name, node in forms[0].items() if self._wanted(name, integer(node) or 0)]
+        names = [name for name in names if name != STAGES or kernel.loops]
         # As they stand in the text, since that is how they are written back.
         names.sort(key=lambda name: self._positions.span(forms[0][name]))
         rows = [tuple(integer(form.get(name)) or 0 for name in names) for form in forms]
@@ -105,7 +110,7 @@ class TritonNumbers:
         entries = []
         for name, value in zip(names, rows[0], strict=True):
             entry = Entry(name, option_role(name) or constant_role(name), value)
-            entry.bindings.append(Binding(site, kernel, name))
+            entry.bindings.append(Binding(site, kernel.name, name))
             entries.append(entry)
         first, last = listed.elts[0], listed.elts[-1]
         span = self._positions.span(first)[0], self._positions.span(last)[1]
