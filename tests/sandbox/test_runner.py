@@ -47,6 +47,7 @@ class Judge:
 
     def load(self, source: str, **changes: Any) -> dict[str, Any]:
         request: dict[str, Any] = {
+            "program": "",
             "source": textwrap.dedent(source),
             "name": "candidate.py",
             "entry": "ModelNew",
@@ -69,6 +70,7 @@ class Judge:
         return self.ask(
             "construct",
             key="workload",
+            program="",
             seed=7,
             arguments=base64.b64encode(pickle.dumps(list(arguments))).decode(),
             parameters={name: self.share(t).to_json() for name, t in parameters.items()},

@@ -80,6 +80,7 @@ from kernel_smith.records.step import (
     score,
     shown_faster,
 )
+from kernel_smith.records.sweep import Sweep, Swept
 from kernel_smith.records.task import Admission, Precision, Task, Tolerance, Variant, Workload
 from kernel_smith.records.training import Example, StepGain, TrainingStep
 from kernel_smith.records.verdict import MEANINGS, Meaning, Reason, Stage
@@ -165,6 +166,8 @@ __all__ = [
     "StepGain",
     "StepProposed",
     "Summary",
+    "Sweep",
+    "Swept",
     "Task",
     "Telemetry",
     "Timing",

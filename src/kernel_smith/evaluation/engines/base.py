@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from kernel_smith.records import Candidate, Evaluation, Options, Task
+from kernel_smith.records import Candidate, Evaluation, Options, Sweep, Task
 
 
 class Evaluator(Protocol):
@@ -24,6 +25,23 @@ class Evaluator(Protocol):
 
         `beside`: another candidate, such as its parent, that it is timed side by side with.
         """
+
+
+@runtime_checkable
+class Sweeper(Protocol):
+    """An engine that can also try variants of an accepted program out, many at a time."""
+
+    def sweep(
+        self,
+        task: Task,
+        parent: Candidate,
+        variants: Sequence[str],
+        options: Options,
+        seconds: float,
+        /,
+    ) -> Future[Sweep]:
+        """What became of the variants, in the future. It takes about so many seconds, and says
+        nothing that a verdict may rest on."""
 
 
 class Engine(Evaluator, Protocol):

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ from kernel_smith.errors import (
 )
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
-from kernel_smith.records import Admission, Candidate, Evaluation, Options, Task
+from kernel_smith.records import Admission, Candidate, Evaluation, Options, Sweep, Task
 
 Progress = Callable[[str], None]
 
@@ -85,6 +85,26 @@ class LocalEngine:
         if self._cache is not None:
             self._cache.put(task, candidate, options, evaluation, beside)
         return evaluation
+
+    def sweep(
+        self,
+        task: Task,
+        parent: Candidate,
+        variants: Sequence[str],
+        options: Options,
+        seconds: float,
+        progress: Progress = _silent,
+    ) -> Sweep:
+        """Try variants of an accepted program out, by their sources, within so many seconds."""
+        request = {
+            "op": "sweep",
+            "task": task.model_dump(mode="json"),
+            "parent": parent.model_dump(mode="json"),
+            "variants": list(variants),
+            "options": options.model_dump(mode="json"),
+            "seconds": seconds,
+        }
+        return Sweep.model_validate(self._ask(request, progress)["sweep"])
 
     def examine(
         self, task: Task, progress: Progress = _silent, *, patience: float | None = None

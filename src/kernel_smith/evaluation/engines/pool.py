@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from kernel_smith.closing import ClosingInAHurry
 from kernel_smith.errors import InternalError, TookTooLong
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.local import LocalEngine
-from kernel_smith.records import Candidate, Evaluation, Options, Task
+from kernel_smith.records import Candidate, Evaluation, Options, Sweep, Task
 
 TASKS_KEPT_READY = 3
 LONGEST_LOOK = 64  # how far ahead a lane looks for a candidate of a task that it has ready
@@ -28,9 +28,8 @@ LONGEST_LOOK = 64  # how far ahead a lane looks for a candidate of a task that i
 class _Job:
     task: Task
     candidate: Candidate
-    options: Options
-    beside: Candidate | None
-    future: Future[Evaluation] = field(default_factory=Future)
+    work: Callable[[LocalEngine], Any]
+    future: Future[Any] = field(default_factory=Future)
 
 
 class LocalPool(ClosingInAHurry):
@@ -65,7 +64,28 @@ class LocalPool(ClosingInAHurry):
         beside: Candidate | None = None,
     ) -> Future[Evaluation]:
         """The evaluation, in the future. Cancelling works until a lane has begun with it."""
-        job = _Job(task, candidate, options or Options(), beside)
+
+        def evaluate(engine: LocalEngine) -> Evaluation:
+            return engine.evaluate(task, candidate, options, beside=beside)
+
+        return self._enqueue(_Job(task, candidate, evaluate))
+
+    def sweep(
+        self,
+        task: Task,
+        parent: Candidate,
+        variants: Sequence[str],
+        options: Options,
+        seconds: float,
+    ) -> Future[Sweep]:
+        """The same for a sweep over variants of an accepted program."""
+
+        def sweep(engine: LocalEngine) -> Sweep:
+            return engine.sweep(task, parent, variants, options, seconds)
+
+        return self._enqueue(_Job(task, parent, sweep))
+
+    def _enqueue(self, job: _Job) -> Future[Any]:
         with self._changed:
             if self._closed:
                 raise RuntimeError("the pool is closed")
@@ -94,10 +114,8 @@ class LocalPool(ClosingInAHurry):
             late = threading.Event()
             try:
                 with self._watch(self._engines[number], late):
-                    evaluation = self._engines[number].evaluate(
-                        job.task, job.candidate, job.options, beside=job.beside
-                    )
-                job.future.set_result(evaluation)
+                    answer = job.work(self._engines[number])
+                job.future.set_result(answer)
             except BaseException as error:
                 gave_up = late.is_set() and isinstance(error, InternalError)
                 job.future.set_exception(self._too_long(job) if gave_up else error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,8 +21,9 @@ from kernel_smith.evaluation.judge.platform.device import DeviceFull, DevicePlat
 from kernel_smith.evaluation.judge.platform.host import HostPlatform
 from kernel_smith.evaluation.judge.processes.child import Interrupted
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
+from kernel_smith.evaluation.judge.sweeping.sweep import Sweeping
 from kernel_smith.evaluation.judge.timing.rival import RivalFailed
-from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Options, Task
+from kernel_smith.records import Admission, Beside, Candidate, Evaluation, Options, Sweep, Task
 
 _BENCHES_KEPT = 3
 _ATTEMPTS = 5
@@ -91,6 +93,28 @@ class Judge:
                 waits += 1
         raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
 
+    def sweep(
+        self,
+        task: Task,
+        parent: Candidate,
+        variants: Sequence[str],
+        options: Options,
+        seconds: float,
+        progress: Progress,
+    ) -> Sweep:
+        """Try variants of an accepted program out, within about so many seconds."""
+        platform = self._platform(parent, options)
+        if find_backend(parent.backend).route(on_device=platform.is_gpu) != "native":
+            return Sweep(problem=f"kernels for {parent.backend} cannot be timed on this machine")
+        try:
+            bench = self._ready(platform, task, options)
+            for workload in task.workloads:
+                bench.prepare(workload)
+            sweeping = Sweeping(platform, bench, parent, variants, options, seconds, progress)
+            return sweeping.run()
+        except Interrupted as interrupted:  # which an evaluation would repeat
+            return Sweep(problem=str(interrupted))
+
     def _wait_for_memory(self, task: Task, waits: int, why: str, progress: Progress) -> None:
         """Until other judges need less, or have heard that this one has too little.
 
@@ -134,12 +158,13 @@ class Judge:
         progress: Progress,
         beside: Candidate | None,
     ) -> Pipeline[Any]:
-        on_device = find_backend(candidate.backend).gpu and device_state.is_usable()
-        platform: Platform[Any] = self._host
-        if on_device and not options.interpret:
-            platform = self._on_device()
+        platform = self._platform(candidate, options)
         ready = partial(self._ready, platform)
         return Pipeline(platform, ready, task, candidate, options, progress, beside)
+
+    def _platform(self, candidate: Candidate, options: Options) -> Platform[Any]:
+        on_device = find_backend(candidate.backend).gpu and device_state.is_usable()
+        return self._on_device() if on_device and not options.interpret else self._host
 
     def _on_device(self) -> DevicePlatform:
         if self._device is None:

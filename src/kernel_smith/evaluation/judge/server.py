@@ -33,7 +33,12 @@ class Server:
 
     def serve(self) -> None:
         """Answer until the engine hangs up."""
-        handlers = {"evaluate": self._evaluate, "examine": self._examine, "processes": self._ids}
+        handlers = {
+            "evaluate": self._evaluate,
+            "sweep": self._sweep,
+            "examine": self._examine,
+            "processes": self._ids,
+        }
         try:
             while True:
                 self._work_while_idle()
@@ -66,6 +71,15 @@ class Server:
             task, candidate, options, self._report_progress, beside
         )
         return {"evaluation": evaluation.model_dump(mode="json")}
+
+    def _sweep(self, request: dict[str, Any]) -> dict[str, Any]:
+        task = Task.model_validate(request["task"])
+        parent = Candidate.model_validate(request["parent"])
+        options = Options.model_validate(request["options"])
+        sweep = self._judge_on(options.cores).sweep(
+            task, parent, request["variants"], options, request["seconds"], self._report_progress
+        )
+        return {"sweep": sweep.model_dump(mode="json")}
 
     def _examine(self, request: dict[str, Any]) -> dict[str, Any]:
         task = Task.model_validate(request["task"])

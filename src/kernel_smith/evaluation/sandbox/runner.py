@@ -86,7 +86,7 @@ class Runner:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._module: types.ModuleType | None = None
+        self._programs: dict[str, types.ModuleType] = {}
         self._entry = ""
         self._compiled: str | None = None  # torch.compile's mode
         self._models: dict[str, Any] = {}
@@ -120,6 +120,7 @@ class Runner:
     def _handlers(self) -> dict[str, Handler]:
         return {
             "load": self._load,
+            "add": self._add,
             "map": self._map,
             "construct": self._construct,
             "bind": self._bind,
@@ -140,13 +141,17 @@ class Runner:
         inline.set_provider(self._ask_for_object, self.device)
         if _EXTENSIONS in request["source"]:  # importing it takes a while
             replace_load_inline(self._ask_for_object, disarmed=request.get("disarmed", False))
+        return self._add(request, fds)
+
+    def _add(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Import one more program beside those that are there: a variant of the first."""
         module = types.ModuleType("candidate")
         module.__file__ = request["name"]
         sys.modules["candidate"] = module
         lines = request["source"].splitlines(keepends=True)
         linecache.cache[request["name"]] = (len(request["source"]), None, lines, request["name"])
         exec(compile(request["source"], request["name"], "exec"), module.__dict__)
-        self._module = module
+        self._programs[request["program"]] = module
         if not isinstance(getattr(module, self._entry, None), type):
             raise AttributeError(f"{request['name']} defines no class {self._entry}")
         return {"ok": True}
@@ -181,11 +186,11 @@ class Runner:
         judge can see whether a call changed them, and a program that draws its parameters in
         another order still computes the same function.
         """
-        assert self._module is not None and self._inputs is not None
+        assert self._inputs is not None
         self._most_kept = request["kept"]
         del self._kept[self._most_kept :]
         arguments = pickle.loads(base64.b64decode(request["arguments"]))
-        kind = getattr(self._module, self._entry)
+        kind = getattr(self._programs[request["program"]], self._entry)
         check_signature(kind, arguments, f"{self._entry}()")
         model = self._build(kind, arguments, request["seed"])
         if not isinstance(model, torch.nn.Module):

@@ -11,7 +11,9 @@ import ast
 import contextlib
 import functools
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -74,6 +76,10 @@ class Maker(Protocol):
         """What it made for the candidate so far."""
 
     def build_ahead(self) -> None: ...
+    def build_variants(self, sources: Sequence[str], place: CoreSet, deadline: float) -> list[bool]:
+        """Compile the kernels of other programs like the candidate, side by side. Returns which of
+        the programs can be loaded; a compiler that rejects one has its say then."""
+
     def provide(self, need: Any) -> dict[str, Any]: ...
     def provide_disarmed(self, need: Any) -> dict[str, Any]: ...
     def close(self) -> None: ...
@@ -132,13 +138,42 @@ class SourceCompiler:
         compiles, the failure of another only counts once the candidate asks for it.
         """
         for literal in self._literals:
-            text = Text(literal.dialect, literal.source, literal.flags)
+            text = _text(literal)
             try:
                 self._make(text, literal)
             except Rejected as rejected:
                 self._failed[text] = rejected
         if self._failed and not self._built:
             raise next(iter(self._failed.values()))
+
+    def build_variants(self, sources: Sequence[str], place: CoreSet, deadline: float) -> list[bool]:
+        """As every maker does: one compiler on each of the judge's cores of `place`."""
+        wanted = [
+            [_text(literal) for literal in self._backend.sources(ast.parse(source))]
+            for source in sources
+        ]
+        texts = dict.fromkeys(text for some in wanted for text in some)
+        with ThreadPoolExecutor(len(place.judge)) as threads:
+            built = dict(
+                zip(
+                    texts,
+                    threads.map(lambda text: self._try_to_build(text, place, deadline), texts),
+                    strict=True,
+                )
+            )
+        self._failed |= {text: end for text, end in built.items() if isinstance(end, Rejected)}
+        return [all(built[text] is not None for text in some) for some in wanted]
+
+    def _try_to_build(
+        self, text: Text, place: CoreSet, deadline: float
+    ) -> BuildResult | Rejected | None:
+        """Build one object in time, into the cache; None if it is too late to begin."""
+        if time.monotonic() > deadline:
+            return None
+        try:
+            return self._build(text, place, None)
+        except Rejected as rejected:
+            return rejected
 
     def provide(self, need: Any, *, disarmed: bool = False) -> dict[str, Any]:
         """Answer a candidate that asks for an object while it runs."""
@@ -171,29 +206,11 @@ class SourceCompiler:
             return self._built[text]
         if text in self._failed:
             raise self._failed[text]
-        limits = self._limits_for(text.dialect)
-        try:
-            result = build(
-                text.source,
-                text.flags,
-                text.dialect,
-                cache=self._cache,
-                timeout=limits.compile_seconds,
-                run=functools.partial(self._run_compiler, text.dialect, limits),
-                scratch=self._processes.folder,  # removed even if this process is killed
-                route=self._route,
-                arch=self._arch,
-            )
-            if not result.cached:
-                self.compiling_seconds += result.seconds
-            if result.path is None:
-                raise self._rejection(result, literal, limits.compile_seconds)
-            self.resources += result.resources
-            forbidden = self._backend.forbidden_symbols(result.path)
-        except BadInput as error:
-            raise Rejected(Reason.COMPILER_REJECTED, error.what, log=error.hint) from None
-        if forbidden:
-            raise Rejected(Reason.FORBIDDEN_SYMBOL, ", ".join(forbidden))
+        result = self._build(text, self._place, literal)
+        if not result.cached:
+            self.compiling_seconds += result.seconds
+        self.resources += result.resources
+        assert result.path is not None
         name = f"kernels-{len(self._built)}.so"
         shutil.copyfile(result.path, self.armed / name)
         try:
@@ -204,6 +221,30 @@ class SourceCompiler:
         (self.armed / name).chmod(0o555)
         self._built[text] = name
         return name
+
+    def _build(self, text: Text, place: CoreSet, literal: Literal | None) -> BuildResult:
+        """Compile one text, or find it in the cache. Raises `Rejected` if there is no object."""
+        limits = self._limits_for(text.dialect)
+        try:
+            result = build(
+                text.source,
+                text.flags,
+                text.dialect,
+                cache=self._cache,
+                timeout=limits.compile_seconds,
+                run=functools.partial(self._run_compiler, text.dialect, limits, place),
+                scratch=self._processes.folder,  # removed even if this process is killed
+                route=self._route,
+                arch=self._arch,
+            )
+            if result.path is None:
+                raise self._rejection(result, literal, limits.compile_seconds)
+            forbidden = self._backend.forbidden_symbols(result.path)
+        except BadInput as error:
+            raise Rejected(Reason.COMPILER_REJECTED, error.what, log=error.hint) from None
+        if forbidden:
+            raise Rejected(Reason.FORBIDDEN_SYMBOL, ", ".join(forbidden))
+        return result
 
     def _limits_for(self, dialect: str) -> Limits:
         """PyTorch's headers take a minute to compile, and room for what compilers note down."""
@@ -237,11 +278,17 @@ class SourceCompiler:
         return Rejected(Reason.COMPILER_REJECTED, message, log=log, diagnostics=diagnostics)
 
     def _run_compiler(
-        self, dialect: str, limits: Limits, argv: list[str], folder: Path, timeout: float
+        self,
+        dialect: str,
+        limits: Limits,
+        place: CoreSet,
+        argv: list[str],
+        folder: Path,
+        timeout: float,
     ) -> Ran:
         """Compile in a sandbox: a source may try to read files or to overwhelm the compiler."""
         code, log = self._processes.run_program(
-            self._place,
+            place,
             limits,
             argv,
             files={SOURCE_NAME: (folder / SOURCE_NAME).read_text(encoding="utf-8")},
@@ -261,3 +308,7 @@ class SourceCompiler:
         if self._owns_folders:
             for folder in (self.armed, self.disarmed):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _text(literal: Literal) -> Text:
+    return Text(literal.dialect, literal.source, literal.flags)

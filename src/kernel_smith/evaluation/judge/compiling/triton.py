@@ -13,6 +13,7 @@ import shutil
 import sysconfig
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,10 @@ class TritonCompiler:
 
     def build_ahead(self) -> None:
         """Nothing: kernels are Python functions, which Triton compiles when they are launched."""
+
+    def build_variants(self, sources: Sequence[str], place: CoreSet, deadline: float) -> list[bool]:
+        """Nothing, for the same reason."""
+        return [True for _ in sources]
 
     def provide(self, need: Any, *, disarmed: bool = False) -> dict[str, Any]:
         """Answer a process that asks for something compiled, or says that it compiles by itself."""

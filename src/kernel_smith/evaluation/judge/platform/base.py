@@ -155,6 +155,21 @@ class Platform(ABC, Generic[ParticipantT]):
         return contextlib.nullcontext()
 
     @abstractmethod
+    def alone(self) -> AbstractContextManager[None]:
+        """Have to oneself, among all judges of this machine, what calls are timed on."""
+
+    @abstractmethod
+    def compiling(self) -> AbstractContextManager[CoreSet]:
+        """Have cores for many compilers at once: the judge's of what this yields."""
+
+    @abstractmethod
+    def glance(
+        self, participant: ParticipantT, sets: Sequence[InputSet], round_trip: float
+    ) -> float:
+        """Seconds per call of one batch with cold caches. A hint: part of it may be the process's
+        own word."""
+
+    @abstractmethod
     def round_trip(self, participant: ParticipantT, any_set: InputSet) -> float:
         """Seconds of a batch without calls."""
 

@@ -7,6 +7,7 @@ import contextlib
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -242,6 +243,27 @@ class DevicePlatform(Platform[DeviceParticipant]):
                 stack.enter_context(device_state.turns().sharing())
                 stack.callback(device_state.make_room)
             yield
+
+    def alone(self) -> AbstractContextManager[None]:
+        return device_state.turns().alone()
+
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[CoreSet]:
+        """Without the device, which others may use meanwhile."""
+        yield self.place
+
+    def glance(
+        self, participant: DeviceParticipant, sets: Sequence[InputSet], round_trip: float
+    ) -> float:
+        """A replay by the process's own events, or, where calls cannot be captured, plain calls."""
+        participant.bind(sets)
+        if participant.capture() is not None:
+            device_state.quiet().make_cold()
+            batch = participant.run()
+            return super().seconds_per_call(participant, batch, round_trip)
+        device_state.quiet().make_cold()
+        participant.replay(timed=False)
+        return max(participant.device_seconds(), 1e-7)
 
     def round_trip(self, participant: DeviceParticipant, any_set: InputSet) -> float:
         return statistics.median(empty_batches(participant, (), _EMPTY_BATCHES))

@@ -42,7 +42,7 @@ class DeviceParticipant(Participant):
         self._switching_seconds = 0.0
         self._looks: Looks | None = None  # at the results of the last batch
         self._asked = False
-        self._called: set[str] = set()  # workloads, by name
+        self._called: set[str] = set()  # programs' modules, by their keys
         self._views: list[torch.Tensor] = []  # of the inputs of the bound calls
 
     def observe(self, cores: Collection[int]) -> None:
@@ -123,10 +123,6 @@ class DeviceParticipant(Participant):
             yield
         finally:
             self.child.provide = provide
-
-    @property
-    def _key(self) -> str:
-        return "" if self._workload is None else self._workload.name
 
     def device_seconds(self) -> float:
         """Seconds per call of the last batch that was not timed, by the process's own events."""

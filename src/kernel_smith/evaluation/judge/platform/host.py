@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ from kernel_smith.evaluation.judge.platform.base import Platform, Provide, Timin
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.processes.child import Child
+from kernel_smith.evaluation.judge.processes.core_lock import exclusive
+from kernel_smith.evaluation.judge.processes.pool import CoreSet
 from kernel_smith.evaluation.judge.timing.host_clock import cost_of_asking
 from kernel_smith.evaluation.judge.timing.on_host import HostTiming
 from kernel_smith.records import Candidate, Limits, Options, Task, Workload
@@ -102,6 +106,22 @@ class HostPlatform(Platform[Participant]):
 
     def candidate_manner(self, task: Task, *, disarmed: bool, interpreted: bool) -> dict[str, Any]:
         return {"disarmed": disarmed, "interpreted": interpreted}
+
+    def alone(self) -> AbstractContextManager[None]:
+        return exclusive(self.place.timed)
+
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[CoreSet]:
+        """Those of timed work, too, while nobody times anything on them."""
+        with self.alone():
+            yield CoreSet(self.place.timed, self.place.timed | self.place.judge)
+
+    def glance(
+        self, participant: Participant, sets: Sequence[InputSet], round_trip: float
+    ) -> float:
+        """The judge has just written the inputs, on another core: they are in no cache of this."""
+        participant.bind(sets)
+        return self.seconds_per_call(participant, participant.run(), round_trip)
 
     def round_trip(self, participant: Participant, any_set: InputSet) -> float:
         return cost_of_asking(participant, any_set).usual

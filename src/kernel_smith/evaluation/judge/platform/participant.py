@@ -37,6 +37,7 @@ CANDIDATE, RIVAL = "candidate", "beside"
 SAMPLES_PER_TIMED_SECOND = 4000  # each one takes microseconds of whoever is sampled
 _MOST_NAMES, _LONGEST_NAME = 8, 200  # of parameters
 _MOMENT = 0.01  # seconds
+_FIRST = ""  # the name of the program that a process was loaded with
 MOST_KEPT = 4  # results of earlier batches, where there is memory for them
 
 
@@ -52,6 +53,9 @@ class Participant:
         self.limits = limits
         self.room: SharedBuffers = room or HostBuffers()
         self._workload: Workload | None = None
+        self.program = _FIRST
+        """Which of the programs in the process is called, where there are several."""
+        self._construction: dict[str, Any] = {}  # what is asked of the process, for any program
         self._input_slots: list[list[Slot]] = []
         self._output_slots: list[list[Slot]] = []
         self._parameter_slots: dict[str, Slot] = {}
@@ -100,12 +104,18 @@ class Participant:
         self.child.ask(
             "load",
             self.limits.load_seconds,
+            program=_FIRST,
             source=source,
             name=name,
             entry=entry,
             threads=threads,
             **manner,
         )
+
+    def add(self, program: str, source: str, name: str) -> None:
+        """Have one more program imported beside the first."""
+        seconds = self.limits.load_seconds
+        self.child.ask("add", seconds, program=program, source=source, name=name)
 
     def enter(
         self,
@@ -154,20 +164,35 @@ class Participant:
         for name, slot in (self._parameter_slots | statistic_slots).items():
             self.room.inputs.view(slot).copy_(values[name])
         self.room.settle()
+        arguments = pickle.dumps(reference.init_arguments(workload))
+        self._construction = {
+            "seed": reference.parameter_seed,
+            "arguments": base64.b64encode(arguments).decode(),
+            "parameters": {name: slot.to_json() for name, slot in self._parameter_slots.items()},
+            "statistics": {name: slot.to_json() for name, slot in statistic_slots.items()},
+            "unlike_new": reference.unsettled(workload),
+            "kept": kept_results,
+        }
+        self.construct()
+
+    def construct(self) -> None:
+        """Build the module of the program for the workload that was entered."""
         constructed = self.child.ask(
             "construct",
             self.limits.load_seconds,
-            key=workload.name,
-            seed=reference.parameter_seed,
-            arguments=base64.b64encode(pickle.dumps(reference.init_arguments(workload))).decode(),
-            parameters={name: slot.to_json() for name, slot in self._parameter_slots.items()},
-            statistics={name: slot.to_json() for name, slot in statistic_slots.items()},
-            unlike_new=reference.unsettled(workload),
-            kept=kept_results,
+            key=self._key,
+            program=self.program,
+            **self._construction,
         )
         self.redrawn = _count(constructed.get("redrawn", 0))
         self.lacking = _names(constructed.get("lacking", []))
         self._last_cpu = self.child.cpu_seconds()
+
+    @property
+    def _key(self) -> str:
+        """What the process knows a program's module for a workload by."""
+        workload = "" if self._workload is None else self._workload.name
+        return workload if self.program == _FIRST else f"{self.program}/{workload}"
 
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         """Let the process look up its arguments, and only then write the inputs in place."""
@@ -185,7 +210,7 @@ class Participant:
         self.child.ask(
             "bind",
             self.limits.load_seconds,
-            key=self._workload.name,
+            key=self._key,
             calls=calls,
             check=check_signature,
         )

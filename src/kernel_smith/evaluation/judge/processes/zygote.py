@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -31,6 +32,7 @@ class Zygote:
         self._ready = False
         self._process: subprocess.Popen[bytes] | _Copy | None = None
         self._control: Channel | None = None
+        self._asking = threading.Lock()  # compilers are asked for from several threads
 
     @property
     def pid(self) -> int:
@@ -69,6 +71,10 @@ class Zygote:
 
     def ask(self, job: dict[str, Any], fds: tuple[int, ...]) -> None:
         """Have a process forked. Does not wait: what came of it shows when it is to be ready."""
+        with self._asking:
+            self._ask(job, fds)
+
+    def _ask(self, job: dict[str, Any], fds: tuple[int, ...]) -> None:
         for attempt in (1, 2):
             self._ensure()
             assert self._control is not None

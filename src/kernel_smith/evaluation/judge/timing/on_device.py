@@ -71,7 +71,7 @@ class DeviceTiming:
         device = describe_device()
         self._prepare()
         sampler = TelemetrySampler()
-        with device_state.turns().alone(), self._journal.step("timing"), sampler:
+        with self._bench.platform.alone(), self._journal.step("timing"), sampler:
             limits = ceilings(device)
             outcomes = {w.name: self._time(w, limits) for w in self._task.workloads}
             if not self._task.library_calls:

@@ -12,7 +12,6 @@ from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.base import Timings
 from kernel_smith.evaluation.judge.platform.bench import COMPILED, Bench, Prepared
 from kernel_smith.evaluation.judge.platform.participant import CANDIDATE, Participant
-from kernel_smith.evaluation.judge.processes.core_lock import exclusive
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.timing.integrity import (
     check_library_time,
@@ -49,7 +48,7 @@ class HostTiming:
 
     def run(self) -> Timings:
         contestant, task = self._contestant, self._contestant.task
-        with exclusive(self._cores), contestant.journal.step("timing"):
+        with self._bench.platform.alone(), contestant.journal.step("timing"):
             measurements = {w.name: self._measure(w) for w in task.workloads}
             with contestant.explaining(loading=False):
                 kernels = self._profile.shares()

@@ -1,0 +1,55 @@
+"""A race: rounds in which a program and its variants are timed on the same inputs.
+
+Who lies behind the leader beyond doubt drops out, so that time is spent on those that are close.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from kernel_smith.evaluation.judge.timing.statistics import LogRatio, combine, estimate
+from kernel_smith.records import Interval
+
+Times = dict[str, float]  # seconds per call, by program
+
+
+class Race:
+    """`weights`: of the workloads, by name. `parent` takes part in every round."""
+
+    def __init__(self, parent: str, weights: Mapping[str, float]) -> None:
+        self._parent = parent
+        self._weights = dict(weights)
+        self._rounds: dict[str, list[Times]] = {name: [] for name in weights}
+
+    def note(self, workload: str, seconds: Times) -> None:
+        """Take the times of one round in."""
+        self._rounds[workload].append(seconds)
+
+    def gain(self, program: str) -> Interval | None:
+        """The parent's time over this program's; None unless it was timed on every workload."""
+        ratio = self._ratio(self._parent, program)
+        return None if ratio is None else ratio.interval()
+
+    def still_running(self, programs: Collection[str]) -> list[str]:
+        """Those of the programs that may be the fastest, the one that leads included."""
+        gains = {program: self.gain(program) for program in programs}
+        timed = {program: gain.value for program, gain in gains.items() if gain is not None}
+        if not timed:
+            return []
+        leader = max(timed, key=timed.__getitem__)
+        return [program for program in timed if not self._is_behind(program, leader)]
+
+    def _is_behind(self, program: str, leader: str) -> bool:
+        ratio = self._ratio(leader, program)
+        return program != leader and ratio is not None and ratio.interval().high < 1
+
+    def _ratio(self, one: str, other: str) -> LogRatio | None:
+        """How much longer one takes than the other, round by round."""
+        parts = []
+        for rounds in self._rounds.values():
+            both = [times for times in rounds if one in times and other in times]
+            if len(both) < 2:
+                return None
+            parts.append(estimate([math.log(times[one] / times[other]) for times in both]))
+        return combine(parts, list(self._weights.values()))

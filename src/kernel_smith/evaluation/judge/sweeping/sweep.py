@@ -1,0 +1,191 @@
+"""One sweep: many variants of a program, timed against it and against each other.
+
+    compile side by side -> load -> one answer each -> rounds, and whoever lies behind drops out
+
+The variants are a proposer's, made of a program that was accepted by changing its numbers. All the
+same they are confined like any candidate, and what a sweep shows is a hint: whatever is proposed on
+its strength is judged as anything else is. So one set of inputs decides whether a variant is right,
+and work that is hidden from the clock is not looked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Generic, TypeVar
+
+from kernel_smith.evaluation.backends import find_backend
+from kernel_smith.evaluation.judge.correctness import answers_right
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.journal import Progress
+from kernel_smith.evaluation.judge.platform.base import Platform
+from kernel_smith.evaluation.judge.platform.bench import Bench
+from kernel_smith.evaluation.judge.platform.participant import ParticipantT
+from kernel_smith.evaluation.judge.processes.child import ChildFailed
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.sweeping.cohort import PARENT, Cohort
+from kernel_smith.evaluation.judge.sweeping.race import Race
+from kernel_smith.evaluation.judge.timing.host_clock import batch_length
+from kernel_smith.records import Candidate, Options, Reason, Sweep, Swept, Workload
+
+_LONGEST_CALL = 5.0  # seconds: on a GPU the first one compiles kernels
+_COMPILED_BY, _CHECKED_BY = 0.5, 0.75  # of the time; what is not is left out
+_LAPS, _ROUNDS = 5, 4  # who is behind is seen after each lap, of so many rounds of all workloads
+_FEW = 2  # between whom the judge decides
+_GLANCES = 3
+
+_random = random.Random()
+_T = TypeVar("_T")
+
+
+class _TimeIsUp(Exception):
+    """What was measured so far has to do."""
+
+
+class Sweeping(Generic[ParticipantT]):
+    """`variants`: the sources of other programs like `parent`. `seconds`: to be done in."""
+
+    def __init__(
+        self,
+        platform: Platform[ParticipantT],
+        bench: Bench[ParticipantT],
+        parent: Candidate,
+        variants: Sequence[str],
+        options: Options,
+        seconds: float,
+        progress: Progress,
+    ) -> None:
+        self._platform = platform
+        self._bench = bench
+        self._begun, self._seconds = time.monotonic(), seconds
+        self._say = progress
+        self._sources = {str(number): source for number, source in enumerate(variants)}
+        call = min(options.limits.call_seconds, _LONGEST_CALL)
+        limits = options.limits.model_copy(update={"call_seconds": call})
+        backend, tree = find_backend(parent.backend), ast.parse(parent.source)
+        self._compiler = platform.compiler(parent, backend, tree, limits)
+        self._cohort = Cohort(platform, bench, parent, self._sources, self._compiler, limits)
+        self._per_call: dict[str, float] = {}  # the parent's seconds, by workload
+        workloads = bench.task.workloads
+        self._race = Race(PARENT, {workload.name: workload.weight for workload in workloads})
+
+    def run(self) -> Sweep:
+        """What became of each variant. Raises `Interrupted` where a trusted process failed."""
+        problem = ""
+        try:
+            largest = self._bench.largest()
+            with self._platform.claims().holding(largest.lane, lambda held: None):
+                self._compile()
+                for workload in self._bench.task.workloads:
+                    self._find_right_ones(workload)
+                with self._once_free(self._platform.alone()):
+                    self._hold_race()
+        except _TimeIsUp:
+            pass
+        except (ChildFailed, Rejected) as failure:
+            problem = f"the program itself failed: {failure}"
+        finally:
+            self._cohort.end()
+            self._platform.retire([], self._compiler)
+            self._bench.reveal()
+        swept = tuple(self._swept(name) for name in self._sources)
+        return Sweep(swept=swept, seconds=time.monotonic() - self._begun, problem=problem)
+
+    def _swept(self, name: str) -> Swept:
+        reason = self._cohort.reasons.get(name)
+        return Swept(reason=reason, gain=None if reason else self._race.gain(name))
+
+    def _moment(self, share: float) -> float:
+        """When so much of the time is over."""
+        return self._begun + share * self._seconds
+
+    @contextlib.contextmanager
+    def _once_free(self, turn: AbstractContextManager[_T]) -> Iterator[_T]:
+        """Enter what others may be using. To wait for them takes nothing of the time."""
+        asked = time.monotonic()
+        with turn as given:
+            self._begun += time.monotonic() - asked
+            yield given
+
+    def _compile(self) -> None:
+        self._say(f"compiling {len(self._sources)} variants")
+        self._compiler.build_ahead()
+        sources, until = list(self._sources.values()), self._moment(_COMPILED_BY)
+        with self._once_free(self._platform.compiling()) as place:
+            made = self._compiler.build_variants(sources, place, until)
+        pairs = zip(self._sources, made, strict=True)
+        self._cohort.members = [name for name, is_made in pairs if is_made]
+
+    def _find_right_ones(self, workload: Workload) -> None:
+        """Keep the variants that answer one set of inputs rightly."""
+        prepared = self._bench.prepare(workload)
+        pool, described = prepared.pool, prepared.described
+        pool.hand_out_checks()  # so that others are drawn for whoever is judged next
+        cohort, checked = self._cohort, set[str]()
+
+        def check(process: ParticipantT) -> None:
+            if not answers_right(process, pool, described):
+                raise Rejected(Reason.WRONG_VALUES)
+            inputs = [pool.author.draw()]
+            seen = [
+                self._platform.glance(process, inputs, prepared.round_trip) for _ in range(_GLANCES)
+            ]
+            self._per_call[workload.name] = min(seen)
+            for name in [name for name in cohort.members if name not in checked]:
+                if time.monotonic() > self._moment(_CHECKED_BY):
+                    cohort.members.remove(name)
+                    continue
+                checked.add(name)
+                with cohort.calling(name):
+                    process.construct()
+                    if not answers_right(process, pool, described):
+                        cohort.drop(name, Reason.WRONG_VALUES)
+
+        with self._platform.step("correctness"):
+            cohort.visit(workload, 1, check)
+
+    def _hold_race(self) -> None:
+        cohort = self._cohort
+        for lap in range(_LAPS):
+            self._say(f"timing {len(cohort.members)} variants")
+            for workload in self._bench.task.workloads:
+                self._time(workload)
+            cohort.members = self._race.still_running(cohort.members)
+            if not cohort.members or (len(cohort.members) <= _FEW and lap > 0):
+                return
+
+    def _time(self, workload: Workload) -> None:
+        prepared = self._bench.prepare(workload)
+        per_call = self._per_call[workload.name]
+        length = batch_length(prepared.seconds, per_call, prepared.capacity)
+        sets = prepared.pool.timing_sets()
+
+        def drive(process: ParticipantT) -> None:
+            for name in list(self._cohort.members):
+                with self._cohort.calling(name):
+                    process.construct()
+            for turn in range(1 + _ROUNDS):
+                times = self._round(process, list(islice(sets, length)), prepared.round_trip)
+                if turn > 0:  # the first calls of a module make it ready
+                    self._race.note(workload.name, times)
+
+        self._cohort.visit(workload, length, drive)
+
+    def _round(
+        self, process: ParticipantT, sets: Sequence[InputSet], round_trip: float
+    ) -> dict[str, float]:
+        """Time everybody once, on the same inputs, in another order each time."""
+        if time.monotonic() > self._moment(1.0):
+            raise _TimeIsUp
+        times = {}
+        everybody = [PARENT, *self._cohort.members]
+        for name in _random.sample(everybody, len(everybody)):
+            with self._cohort.calling(name):
+                times[name] = self._platform.glance(process, sets, round_trip)
+        process.unbind()
+        return times
