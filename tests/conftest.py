@@ -15,6 +15,7 @@ from warm_seeds import Seeds
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.proposers.seed import make
+from kernel_smith.proposers.tuner import sweeping
 from kernel_smith.records import Options, Sampling, Task
 from kernel_smith.runs import presets
 from kernel_smith.tasks import read_task
@@ -203,8 +204,9 @@ def quick_runs(
     lanes_share_the_judge: None, quick: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs ask the judge of the test run, too, and have it measure little: enough to be certain
-    that the programs of `slow` are faster than eager PyTorch."""
+    that the programs of `slow` are faster than eager PyTorch. They sweep little as well."""
     sampling = quick.sampling.model_copy(update={"min_rounds": 12, "max_rounds": 12})
     options = quick.model_copy(update={"sampling": sampling})
     monkeypatch.setattr(presets, "_OPTIONS", options)
     monkeypatch.setattr(presets, "_CONFIRMATION", options)
+    monkeypatch.setattr(sweeping, "CONFIGURATIONS", 3)

@@ -101,6 +101,13 @@ def optimize(
             help="Begin also with rewrites of the reference that are exact in real arithmetic.",
         ),
     ] = True,
+    sweep: Annotated[
+        bool,
+        typer.Option(
+            "--sweep/--no-sweep",
+            help="Let the tuner try many numbers out at a time before it proposes the best.",
+        ),
+    ] = True,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
     patience: Patience = PATIENCE,
     engine: EngineAddress = None,
@@ -147,6 +154,7 @@ def optimize(
         untimed=untimed,
         starts=[read_candidate(path, backend) for path in start] if start else None,
         rewrites=rewrites,
+        sweep=sweep,
     )
     capped = config.budget.dollars is not None
     check_models(_models_of(config), capped=capped, quiet=quiet or json)

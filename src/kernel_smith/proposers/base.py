@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from kernel_smith.errors import UserError
-from kernel_smith.records import Conversation, Elite, Evaluation, Note, Proposal, Request
+from kernel_smith.records import (
+    Candidate,
+    Conversation,
+    Elite,
+    Evaluation,
+    Note,
+    Proposal,
+    Request,
+    Sweep,
+    Task,
+)
 
 
 class NothingToPropose(Exception):
-    """This parent offers the worker nothing that it has not tried."""
+    """This parent offers the worker nothing that it has not tried.
+
+    `device_seconds`: what finding that out took of a device's time.
+    """
+
+    def __init__(self, why: str = "", *, device_seconds: float = 0.0) -> None:
+        super().__init__(why)
+        self.device_seconds = device_seconds
 
 
 class WorkerFailed(UserError):
@@ -79,6 +96,11 @@ class InThreads:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._closing()
+
+
+TryOut = Callable[[Task, Candidate, Sequence[str]], Sweep]
+"""Has variants of an accepted program tried out, by their sources, and waits for what comes of it.
+Raises `UserError` or `InternalError` where that cannot be done."""
 
 
 def parent_of(request: Request) -> Elite:

@@ -64,6 +64,9 @@ class Proposal(Record):
     summary: str = Field(default="", description="what was changed, in a sentence")
     details: dict[str, Any] = Field(default_factory=dict, description="the proposer's own notes")
     conversation: Conversation | None = None
+    device_seconds: float = Field(
+        default=0.0, ge=0, description="spent on a device before it was proposed"
+    )
 
 
 class Note(Record):
@@ -201,6 +204,7 @@ class Declined(VersionedRecord):
     label: Label = Field(default_factory=dict, description="the method's own words about it")
     parent: str | None = None
     why: str = ""
+    device_seconds: float = Field(default=0.0, ge=0, description="spent on a device in vain")
     at: datetime
 
 

@@ -34,6 +34,7 @@ def configure(
     untimed: bool = False,
     starts: Sequence[Candidate] | None = None,
     rewrites: bool = True,
+    sweep: bool = True,
 ) -> RunConfig:
     """Return a preset's configuration with what is named here in place of its own.
 
@@ -42,7 +43,8 @@ def configure(
     a TOML file that declares one.
     `policy`: what the chooser draws from, where it takes part: a file, NAME@BASE_URL, or a folder.
     `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
-    also with what the compiler makes of the task after its graph was rewritten.
+    also with what the compiler makes of the task after its graph was rewritten. `sweep`: let the
+    tuner try values out, many at a time, before it proposes some.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
@@ -72,7 +74,9 @@ def configure(
             "proposals_in_flight": max(config.proposals_in_flight, lanes),
             "seed": seed,
             "untimed": untimed,
-            "settings": _settings(config, models) | _chosen_by(config, policy),
+            "settings": _settings(config, models)
+            | _chosen_by(config, policy)
+            | ({} if sweep else {"tuner": {"sweep": False}}),
         }
     )
     if config.method in PROTOCOLS:

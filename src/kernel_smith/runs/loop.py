@@ -346,8 +346,15 @@ class Loop:
             self._fruitless += 1
         except NothingToPropose as none:
             self._fruitless += 1
-            why, label = str(none), asked.label
-            self.emit(Declined(worker=worker, label=label, parent=parent, why=why, at=_now()))
+            declined = Declined(
+                worker=worker,
+                label=asked.label,
+                parent=parent,
+                why=str(none),
+                device_seconds=none.device_seconds,
+                at=_now(),
+            )
+            self.emit(declined)
         except WorkerFailed as failure:
             # What a model was asked and answered is kept, also where nothing came of it.
             if worker not in self._gone or failure.conversation is not None:

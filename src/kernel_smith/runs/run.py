@@ -119,7 +119,7 @@ class Run:
         """
         with contextlib.ExitStack() as stack:
             if workers is None:
-                made = workers_of(self.state.config, self.state.usage)
+                made = workers_of(self.state.config, self.state.usage, engine)
                 workers = stack.enter_context(made)
             self._loop = self.evolve(workers, engine, audience)
             self._loop.stopping = self.stopping

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.base import InThreads, Worker
-from kernel_smith.records import RunConfig, Usage
+from kernel_smith.evaluation.engines.base import Evaluator, Sweeper
+from kernel_smith.proposers.base import InThreads, TryOut, Worker
+from kernel_smith.records import Candidate, RunConfig, Sweep, Task, Usage
 
 if TYPE_CHECKING:
     from kernel_smith.proposers.chooser import Adviser
 
+_SWEEP_SECONDS, _SWEEP_SHARE = 40.0, 0.1  # of what a run may take
+
 
 @contextlib.contextmanager
-def workers_of(config: RunConfig, spent: Usage | None = None) -> Iterator[dict[str, Worker]]:
-    """`spent` is what the run has taken from models so far: their caps count it."""
-    made = {name: _make(name, config, spent) for name in config.proposers}
+def workers_of(
+    config: RunConfig, spent: Usage | None = None, engine: Evaluator | None = None
+) -> Iterator[dict[str, Worker]]:
+    """`spent` is what the run has taken from models so far: their caps count it. `engine`: for
+    whoever has variants tried out before it proposes some."""
+    made = {name: _make(name, config, spent, engine) for name in config.proposers}
     try:
         yield made
     finally:
@@ -25,12 +31,13 @@ def workers_of(config: RunConfig, spent: Usage | None = None) -> Iterator[dict[s
             worker.close()
 
 
-def _make(name: str, config: RunConfig, spent: Usage | None) -> Worker:
+def _make(name: str, config: RunConfig, spent: Usage | None, engine: Evaluator | None) -> Worker:
     """Imported only where they are wanted: each brings libraries of its own."""
     if name == "tuner":
         from kernel_smith.proposers.tuner import Tuner
 
-        return InThreads(Tuner(config.seed), config.proposals_in_flight)
+        tuner = Tuner(config.seed, try_out=_try_out(config, engine))
+        return InThreads(tuner, config.proposals_in_flight)
     if name == "mutator":
         from kernel_smith.proposers.mutator import Mutator
 
@@ -66,3 +73,18 @@ def adviser_of(config: RunConfig, spent: Usage | None = None) -> Adviser:
 
     ledger = Ledger(config.budget.tokens, config.budget.dollars, spent)
     return open_adviser(config.settings.get("chooser", {}).get("policy"), ledger)
+
+
+def _try_out(config: RunConfig, engine: Evaluator | None) -> TryOut | None:
+    """None where the engine cannot, or nobody wants it."""
+    if not isinstance(engine, Sweeper) or not config.settings.get("tuner", {}).get("sweep", True):
+        return None
+
+    budget = config.budget
+    limits = [limit for limit in (budget.seconds, budget.device_seconds) if limit is not None]
+    seconds = min([_SWEEP_SECONDS, *(_SWEEP_SHARE * limit for limit in limits)])
+
+    def try_out(task: Task, parent: Candidate, variants: Sequence[str]) -> Sweep:
+        return engine.sweep(task, parent, variants, config.options, seconds).result()
+
+    return try_out

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 
 from kernel_smith.records import (
     Conversation,
+    Declined,
     Evaluation,
     Event,
     MeasuredInVain,
@@ -128,6 +129,8 @@ class RunFacts:
                 self._note_remeasured(event)
             case MeasuredInVain():
                 self.device_seconds += event.seconds
+            case Declined():
+                self.device_seconds += event.device_seconds
             case RunEnded():
                 self.ended, self.unconfirmed = event.why, event.unconfirmed
                 self.unfit = event.unfit
@@ -145,6 +148,7 @@ class RunFacts:
         self.by_proposer[proposal.proposer] += 1
         self.rounds += proposal.proposer in self.config.proposers
         self.funnel["proposed"] += 1
+        self.device_seconds += proposal.device_seconds
         self._pay(proposal.conversation)
 
     def _note_evaluated(self, event: StepEvaluated) -> None:

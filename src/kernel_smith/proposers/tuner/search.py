@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernel_smith.proposers.tuner.meanings import Meanings
@@ -28,6 +28,7 @@ Accepts = Callable[[Values], bool]
 _FIRST_TRIALS = 6
 _ASKS = 24
 _ENUMERABLE = 20_000
+_FEW = 512
 _DRAWS = 500
 
 
@@ -38,6 +39,8 @@ class Search:
         self._pending: dict[Key, int | None] = {}
         self._refused: set[Key] = set()
         self._queue: list[Values] = []
+        self._hints: dict[Key, float] = {}
+        self._promising: dict[Key, Values] = {}
         self._surpassed = 0.0
         self._meanings = Meanings()
         self.without_gain = 0
@@ -106,18 +109,85 @@ class Search:
         if gained:
             self._surpassed = max(most or 0.0, score or 0.0)
 
+    def enqueue_lines(self, most: int, seed: int) -> None:
+        """Continue with values that differ in one number from the best that is known, those that
+        are fewest steps away first."""
+        best = self._best()
+        lines = [
+            (abs(position - domain.index(best[name])), best | {name: value})
+            for name, domain in self._domains.items()
+            for position, value in enumerate(domain)
+        ]
+        random.Random(seed).shuffle(lines)
+        lines.sort(key=lambda line: line[0])
+        self._queue += [values for _, values in lines if self._is_new(values)][:most]
+
+    def hint(self, values: Values, score: float | None, *, wrong: bool = False) -> None:
+        """What the values would score, as a sweep has it; None: it cannot say. Only `know` decides
+        what they do score, but nobody need be asked about the poor ones."""
+        key = _key(values)
+        if key in self._hints or key in self._scores:
+            return
+        self._tell(values, score)
+        if score is None:
+            return
+        self._hints[key] = score
+        if score or wrong:
+            self._meanings.know(values, right=not wrong)
+        self.without_gain += 1
+
+    def promise(self, values: Values) -> None:
+        """Say that these are worth an evaluation, by what was hinted."""
+        key = _key(values)
+        if key not in self._promising:
+            self._promising[key] = values
+            self.without_gain = 0
+
+    def next_promising(self) -> Values | None:
+        """What was promised and not suggested yet; the first of it."""
+        for key, values in self._promising.items():
+            if key not in self._scores and key not in self._pending:
+                self._pending[key] = None
+                return values
+        return None
+
+    @property
+    def best_score(self) -> float:
+        """The highest that was scored or hinted."""
+        return max([0.0, *(score or 0.0 for score in (self._hints | self._scores).values())])
+
+    def _best(self) -> Values:
+        known = self._hints | {key: score or 0.0 for key, score in self._scores.items()}
+        best = max(known, key=known.__getitem__)
+        return dict(best)
+
     def suggest(self, seed: int, accepts: Accepts) -> Values | None:
         """Values that were not suggested before, or None if there are none left."""
+        accepted = self._with_meaning(accepts)
+        queued = self._first_of(self._dequeue(), accepted)
+        return queued or self._ask(seed, accepted) or self._draw(seed, accepted)
 
-        def accepted(values: Values) -> bool:
-            return self._meanings.allow(values, self._domains) and accepts(values)
+    def suggest_many(self, most: int, seed: int, accepts: Accepts) -> list[Values]:
+        """The same, up to so many at once. Where there are few at all, the estimator would take
+        long to name those that are left."""
+        accepted, few = self._with_meaning(accepts), self._count() <= _FEW
+        found: list[Values] = []
+        for turn in range(most):
+            values = self._first_of(self._dequeue(), accepted)
+            if values is None and not few:
+                values = self._ask(seed + turn, accepted)
+            values = values or self._draw(seed, accepted)
+            if values is None:
+                break
+            found.append(values)
+        return found
 
+    def _with_meaning(self, accepts: Accepts) -> Accepts:
+        return lambda values: self._meanings.allow(values, self._domains) and accepts(values)
+
+    def _dequeue(self) -> Iterator[Values]:
         while self._queue:
-            values = self._queue.pop(0)
-            if self._is_new(values) and accepted(values):
-                self._pending[_key(values)] = None
-                return values
-        return self._ask(seed, accepted) or self._draw(seed, accepted)
+            yield self._queue.pop(0)
 
     def _ask(self, seed: int, accepts: Accepts) -> Values | None:
         self._study.sampler = _sampler(seed)
@@ -136,7 +206,11 @@ class Search:
         return None
 
     def _draw(self, seed: int, accepts: Accepts) -> Values | None:
-        for values in self._leftovers(random.Random(seed)):
+        return self._first_of(self._leftovers(random.Random(seed)), accepts)
+
+    def _first_of(self, some: Iterable[Values], accepts: Accepts) -> Values | None:
+        """The first of these that is new and may be suggested; it counts as suggested then."""
+        for values in some:
             if self._is_new(values) and accepts(values):
                 self._pending[_key(values)] = None
                 return values
@@ -144,7 +218,7 @@ class Search:
 
     def _leftovers(self, generator: random.Random) -> Iterable[Values]:
         names = list(self._domains)
-        if math.prod(len(domain) for domain in self._domains.values()) <= _ENUMERABLE:
+        if self._count() <= _ENUMERABLE:
             everything = list(itertools.product(*self._domains.values()))
             generator.shuffle(everything)
             return (dict(zip(names, values, strict=True)) for values in everything)
@@ -153,9 +227,13 @@ class Search:
             for _ in range(_DRAWS)
         )
 
+    def _count(self) -> int:
+        return math.prod(len(domain) for domain in self._domains.values())
+
     def _is_new(self, values: Values) -> bool:
         key = _key(values)
-        return key not in self._scores and key not in self._pending and key not in self._refused
+        known = (self._scores, self._pending, self._refused, self._hints)
+        return not any(key in some for some in known)
 
     def _tell(self, values: Values, score: float | None) -> None:
         number = self._pending.pop(_key(values), None)

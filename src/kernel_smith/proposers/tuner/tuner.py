@@ -2,41 +2,74 @@
 
 Candidates that differ in their numbers alone share one search, whoever wrote them. The search
 starts from what its parents scored and learns from every proposal. `details` of a proposal carries
-the structure, the values and the domains, so replaying `learn` rebuilds what was known.
+the structure, the values, the domains and what a sweep showed, so replaying `learn` rebuilds what
+was known. (A sweep of which nothing was proposed is repeated.)
 """
 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from kernel_smith.proposers.base import NothingToPropose, parent_of
+from kernel_smith.errors import InternalError, UserError
+from kernel_smith.proposers.base import NothingToPropose, TryOut, parent_of
 from kernel_smith.proposers.tuner.apply import apply
 from kernel_smith.proposers.tuner.find import find, structure
 from kernel_smith.proposers.tuner.fits import Fitting
 from kernel_smith.proposers.tuner.search import Domains, Search
 from kernel_smith.proposers.tuner.space import Space, Value, Values
+from kernel_smith.proposers.tuner.sweeping import Findings, choose
 from kernel_smith.records import (
     Candidate,
+    Elite,
     Evaluation,
     Proposal,
     Request,
     Stage,
+    Sweep,
     content_hash,
     score,
 )
 
 _PATIENCE = 24
+_ALL_TRIED = "all numbers that fit were tried"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be tuned: a program, as values of a structure."""
+
+    request: Request
+    elite: Elite
+    key: str
+    space: Space
+    values: Values
+    search: Search
 
 
 class Tuner:
-    """A `Writer`. Gives a structure up after `patience` results without a gain."""
+    """A `Writer`. Gives a structure up after `patience` results without a gain.
+
+    `try_out` has values of the program that leads swept before any are proposed; those of others,
+    and all without it, are judged one by one.
+    """
 
     name = "tuner"
 
-    def __init__(self, seed: int = 0, patience: int = _PATIENCE) -> None:
+    def __init__(
+        self, seed: int = 0, patience: int = _PATIENCE, try_out: TryOut | None = None
+    ) -> None:
         self._seed = seed
         self._patience = patience
+        self._try_out = try_out
         self._lock = threading.Lock()
+        # Held while a structure is swept, so that whoever asks meanwhile gets the second best.
+        self._sweeping: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._unswept: set[str] = set()  # structures that cannot be swept
+        self._lead = 0.0  # the highest score: a sweep takes its time, and is for whoever leads
         self._searches: dict[str, Search] = {}
         # The first source of a structure: the others are this one with other values.
         self._roots: dict[str, Space] = {}
@@ -46,34 +79,103 @@ class Tuner:
 
     def propose(self, request: Request) -> Proposal:
         elite = parent_of(request)
-        parent, known = elite.candidate, elite.evaluation
         with self._lock:
-            key, space, values = self._locate(request, parent)
+            key, space, values = self._locate(request, elite.candidate)
             search = self._searches[key]
-            search.know(values, score(known), most=_most(known))
-            if search.without_gain >= self._patience:
-                raise NothingToPropose("other numbers have not helped for long")
-            fitting = Fitting(space, request.task)
-            chosen = search.suggest(self._draw(request), lambda some: not fitting.problem(some))
+            search.know(values, score(elite.evaluation), most=_most(elite.evaluation))
+            asked = _Asked(request, elite, key, space, values, search)
+            self._lead = max(self._lead, elite.score)
+        if self._try_out is None or key in self._unswept:
+            return self._suggest(asked)
+        with self._sweeping[key]:
+            return self._propose_swept(asked, self._try_out)
+
+    def _suggest(self, asked: _Asked, problem: str = "") -> Proposal:
+        """Propose the values that the search would try next. `problem`: why they were not swept."""
+        with self._lock:
+            accepts = self._acceptable(asked)
+            chosen = asked.search.suggest(self._draw(asked.request), accepts)
             if chosen is None:
-                raise NothingToPropose("all numbers that fit were tried")
-            candidate = parent.model_copy(update={"source": apply(space, chosen)})
-            self._origins[candidate.content_hash] = key, chosen
-            return Proposal(
-                candidate=candidate,
-                proposer=self.name,
-                parents=(parent.content_hash,),
-                summary=_summary(values, chosen),
-                details={"structure": key, "values": chosen, "domains": _written(search.domains)},
-            )
+                raise NothingToPropose(_ALL_TRIED)
+            return self._proposal(asked, chosen, {"not_swept": problem} if problem else {})
+
+    def _acceptable(self, asked: _Asked) -> Callable[[Values], bool]:
+        """What fits, unless the structure was given up."""
+        if asked.search.without_gain >= self._patience:
+            raise NothingToPropose("other numbers have not helped for long")
+        fitting = Fitting(asked.space, asked.request.task)
+        return lambda values: not fitting.problem(values)
+
+    def _propose_swept(self, asked: _Asked, try_out: TryOut) -> Proposal:
+        """Propose what the last sweep has left, or the best of another one."""
+        search, space = asked.search, asked.space
+        with self._lock:
+            if (promised := search.next_promising()) is not None:
+                return self._proposal(asked, promised)
+        if not 0 < self._lead <= asked.elite.score:
+            return self._suggest(asked)
+        with self._lock:
+            accepts = self._acceptable(asked)
+            batch = choose(search, self._draw(asked.request), accepts, len(space.source))
+        if not batch:
+            raise NothingToPropose(_ALL_TRIED)
+        variants = [apply(space, values) for values in batch]
+        try:
+            sweep = try_out(asked.request.task, asked.elite.candidate, variants)
+        except (UserError, InternalError) as error:
+            sweep = Sweep(problem=str(error))
+        if not sweep.says_something:
+            return self._go_on_without(asked, batch, sweep)
+        with self._lock:
+            findings = Findings.of(batch, sweep, asked.elite.score, search.best_score)
+            findings.tell(search)
+            if (chosen := search.next_promising()) is not None:
+                return self._proposal(asked, chosen, {"sweep": findings.written()}, sweep)
+        raise NothingToPropose(
+            f"swept {len(batch)} configurations, and none is faster", device_seconds=sweep.seconds
+        )
+
+    def _go_on_without(self, asked: _Asked, batch: list[Values], sweep: Sweep) -> Proposal:
+        """Where nothing could be timed, it would not get better: each is judged for itself."""
+        with self._lock:
+            self._unswept.add(asked.key)
+            for values in batch:
+                asked.search.hint(values, None)
+        return self._suggest(asked, sweep.problem or "no variant was ready in time")
+
+    def _proposal(
+        self,
+        asked: _Asked,
+        chosen: Values,
+        more: dict[str, Any] | None = None,
+        sweep: Sweep | None = None,
+    ) -> Proposal:
+        parent = asked.elite.candidate
+        candidate = parent.model_copy(update={"source": apply(asked.space, chosen)})
+        self._origins[candidate.content_hash] = asked.key, chosen
+        domains = _written(asked.search.domains)
+        summary = _summary(asked.values, chosen)
+        if sweep is not None:
+            summary += f" (swept {len(sweep.swept)} configurations)"
+        return Proposal(
+            candidate=candidate,
+            proposer=self.name,
+            parents=(parent.content_hash,),
+            summary=summary,
+            details={"structure": asked.key, "values": chosen, "domains": domains} | (more or {}),
+            device_seconds=0.0 if sweep is None else sweep.seconds,
+        )
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         details = proposal.details
         values: Values = dict(details["values"])
         with self._lock:
             search = self._search(details["structure"], _domains(details["domains"]))
+            if "sweep" in details:
+                Findings.read(details["sweep"]).tell(search)
             wrong = evaluation.stage is Stage.INCORRECT
             known = _known_score(evaluation)
+            self._lead = max(self._lead, known or 0.0)
             search.know(values, known, most=_most(evaluation), wrong=wrong)
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
