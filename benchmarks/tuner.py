@@ -1,92 +1,152 @@
-"""What do other numbers alone gain?
+"""What do other numbers alone gain, and what do sweeps add to that?
 
-Two honest C++ candidates are tuned, each for a number of evaluations. The values that were tried
-are printed with the speedup over eager PyTorch that is certain. In the end the first program and
-the best one are measured once more: of many noisy figures the highest one flatters. On a busy
-machine the figures say little.
+Honest C++ candidates are tuned twice from the same program, for the same number of evaluations:
+once with each setting judged for itself, once with settings swept first. The two programs that this
+ends with, and the one that it began with, are then timed side by side, in the same rounds: of many
+noisy figures the highest one flatters. On a busy machine seconds say little.
 
-    python benchmarks/tuner.py [--evaluations 10] [--json results.json]
+    python benchmarks/tuner.py [--evaluations 8] [--programs matmul__packed_tiles ...] \
+        [--json results.json]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
+import math
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from common import describe_machine, progress
 
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.tuner import Tuner
-from kernel_smith.records import Candidate, Elite, Options, Request, Sampling, Task
+from kernel_smith.records import Candidate, Elite, Options, Request, Sampling, Sweep, Task
 from kernel_smith.tasks import find_task
 
 CANDIDATES = Path(__file__).parent.parent / "tests" / "honest" / "candidates"
-PROGRAMS = {"matmul": "matmul__packed_tiles", "cumulative_sum": "cumulative_sum__rows_side_by_side"}
+PROGRAMS = (
+    "matmul__packed_tiles",
+    "cumulative_sum__block_scan",
+    "causal_attention__flash_tiles",
+    "row_softmax__online_pairs",
+    "embedding_bag__prefetched",
+    "column_sum__kahan_strips",
+    "pairwise_distance__autograd_function",
+    "gram_matrix__upper_triangle",
+)
+SWEEP_SECONDS = 40.0
+SHORT = Sampling(target=0.03, unstable_above=1e9, min_rounds=5, max_rounds=12, max_seconds=0.5)
+OPTIONS = Options(seeds=2, sampling=SHORT)
+FINAL = Options(seeds=2, sampling=Sampling(unstable_above=1e9))
 
 
-def elite(engine: LocalEngine, task: Task, candidate: Candidate, options: Options) -> Elite:
-    evaluation = engine.evaluate(task, candidate, options, fresh=True)
+class Tuning:
+    """A program tuned for a number of evaluations."""
+
+    def __init__(self, engine: LocalEngine, task: Task, first: Elite, *, sweep: bool) -> None:
+        self._engine = engine
+        self._task = task
+        self._tuner = Tuner(try_out=self._swept if sweep else None)
+        self.best = first
+        self.evaluations = self.failed = self.configurations = 0
+        self.sweep_seconds: list[float] = []
+        self.changes: list[str] = []
+
+    def _swept(self, task: Task, parent: Candidate, variants: Sequence[str]) -> Sweep:
+        sweep = self._engine.sweep(task, parent, variants, OPTIONS, SWEEP_SECONDS)
+        self.sweep_seconds.append(round(sweep.seconds, 1))
+        self.configurations += sum(one.gain is not None for one in sweep.swept)
+        return sweep
+
+    def run(self, evaluations: int) -> None:
+        while self.evaluations < evaluations:
+            asked = Request(task=self._task, backend="cpp", parent=self.best, seed=self.evaluations)
+            try:
+                proposal = self._tuner.propose(asked)
+            except NothingToPropose:
+                return
+            child = judged(self._engine, self._task, proposal.candidate)
+            self._tuner.learn(proposal, child.evaluation)
+            self.evaluations += 1
+            self.failed += not child.evaluation.ok
+            self.changes.append(f"{child.score:.3f}: {proposal.summary}")
+            self.best = max(self.best, child, key=lambda one: one.score)
+            progress(f"{self._task.name}: {self.evaluations} of {evaluations}")
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "evaluations": self.evaluations,
+            "failed": self.failed,
+            "swept": self.configurations,
+            "sweep_seconds": self.sweep_seconds,
+            "changes": self.changes,
+        }
+
+
+def judged(engine: LocalEngine, task: Task, candidate: Candidate) -> Elite:
+    evaluation = engine.evaluate(task, candidate, OPTIONS, fresh=True)
     return Elite(candidate=candidate, evaluation=evaluation)
 
 
-def tune(engine: LocalEngine, task: Task, source: str, count: int, options: Options) -> dict:
-    tuner = Tuner(patience=count)
-    first = best = elite(engine, task, Candidate(source=source), options)
-    tried, backend = [], first.candidate.backend
-    begin = time.perf_counter()
-    for number in range(count):
-        try:
-            request = Request(task=task, backend=backend, parent=best, seed=number)
-            proposal = tuner.propose(request)
-        except NothingToPropose:
-            break
-        child = elite(engine, task, proposal.candidate, options)
-        tuner.learn(proposal, child.evaluation)
-        reason = child.evaluation.reason
-        tried.append(
-            {
-                "values": proposal.details["values"],
-                "change": proposal.summary,
-                "speedup": round(child.score, 3),
-                "reason": reason.value if reason else None,
-            }
-        )
-        best = max(best, child, key=lambda one: one.score)
-        progress(f"{task.name}: {number + 1} of {count}, best {best.score:.2f}")
-    seconds = time.perf_counter() - begin
-    before = elite(engine, task, first.candidate, options).score
-    after = elite(engine, task, best.candidate, options).score
+def gain(engine: LocalEngine, task: Task, one: Elite, other: Elite) -> dict[str, float] | None:
+    """How many times as fast one is, timed side by side; None if that cannot be said."""
+    if one.candidate == other.candidate:
+        return {"value": 1.0, "low": 1.0, "high": 1.0}
+    beside = engine.evaluate(task, one.candidate, FINAL, beside=other.candidate, fresh=True).beside
+    if beside is None or beside.gain is None:
+        return None
+    return {name: round(value, 3) for name, value in beside.gain.model_dump().items()}
+
+
+def compare(engine: LocalEngine, program: str, evaluations: int) -> dict[str, Any]:
+    task = find_task(program.partition("__")[0])
+    source = (CANDIDATES / f"{program}.py").read_text(encoding="utf-8")
+    first = judged(engine, task, Candidate(source=source))
+    plain, swept = (Tuning(engine, task, first, sweep=sweep) for sweep in (False, True))
+    for tuning in (plain, swept):
+        tuning.run(evaluations)
     return {
-        "tried": tried,
-        "failed": sum(one["reason"] is not None for one in tried),
-        "seconds": round(seconds, 1),
-        "speedup_before": round(before, 3),
-        "speedup_after": round(after, 3),
-        "gain": round(after / before, 3) if before else None,
+        "without": plain.told(),
+        "with": swept.told(),
+        "gain_without": gain(engine, task, plain.best, first),
+        "gain_with": gain(engine, task, swept.best, first),
+        "with_over_without": gain(engine, task, swept.best, plain.best),
+    }
+
+
+def summed_up(results: dict[str, Any]) -> dict[str, Any]:
+    """The geometric mean over programs, with a 95% interval by their spread (normal)."""
+    ratios = [one["with_over_without"] for one in results.values()]
+    logs = [math.log(ratio["value"]) for ratio in ratios if ratio is not None]
+    if len(logs) < 2:
+        return {}
+    middle = statistics.mean(logs)
+    half = 1.96 * statistics.stdev(logs) / math.sqrt(len(logs))
+    ends = {"value": middle, "low": middle - half, "high": middle + half}
+    return {
+        "programs": len(logs),
+        "with_over_without": {name: round(math.exp(end), 3) for name, end in ends.items()},
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--evaluations", type=int, default=10)
+    parser.add_argument("--evaluations", type=int, default=8)
+    parser.add_argument("--programs", nargs="+", default=PROGRAMS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    sampling = Sampling(
-        target=0.03, unstable_above=1e9, min_rounds=5, max_rounds=12, max_seconds=0.5
-    )
-    options = Options(seeds=2, sampling=sampling)
-    results: dict[str, object] = {"machine": describe_machine()}
+    results: dict[str, Any] = {}
     with LocalEngine() as engine:
-        for name, program in PROGRAMS.items():
-            source = (CANDIDATES / f"{program}.py").read_text(encoding="utf-8")
-            results[name] = tune(engine, find_task(name), source, arguments.evaluations, options)
-    text = json.dumps(results, indent=2)
-    print(text)
-    if arguments.json:
-        arguments.json.write_text(text + "\n")
+        for program in arguments.programs:
+            results[program] = compare(engine, program, arguments.evaluations)
+            whole = {"machine": describe_machine(), "mean": summed_up(results)} | results
+            if arguments.json:
+                arguments.json.write_text(json.dumps(whole, indent=2) + "\n")
+    print(json.dumps(whole, indent=2))
 
 
 if __name__ == "__main__":

@@ -194,3 +194,47 @@ def test_a_candidate_without_memory_is_told_only_where_there_is_some(
 def test_other_verdicts_are_passed_on(platform: DevicePlatform) -> None:
     other = VERDICT.model_copy(update={"reason": Reason.WRONG_VALUES})
     assert platform.guard(lambda: other, lambda: None) is other
+
+
+class Replaying:
+    """Notes what it is asked for, and refuses to be captured if told so."""
+
+    def __init__(self, refusal: str | None) -> None:
+        self.asked: list[str] = []
+        self._refusal = refusal
+
+    def bind(self, sets: list[Any]) -> None:
+        self.asked.append(f"bind {len(sets)}")
+
+    def capture(self) -> str | None:
+        self.asked.append("capture")
+        return self._refusal
+
+    def replay(self, *, timed: bool) -> None:
+        self.asked.append("replay" if timed else "replay with events")
+
+    def run(self) -> Any:
+        self.asked.append("run")
+        return SimpleNamespace(windows=SimpleNamespace(run_wall=5.0), calls=2)
+
+    def device_seconds(self) -> float:
+        return 0.25
+
+
+@pytest.mark.parametrize(
+    ("refusal", "how", "seconds"),
+    [(None, "replay with events", 0.25), ("it synchronises", "run", (5.0 - 1.0) / 2)],
+)
+def test_a_glance_is_one_cold_batch(
+    platform: DevicePlatform,
+    monkeypatch: pytest.MonkeyPatch,
+    refusal: str | None,
+    how: str,
+    seconds: float,
+) -> None:
+    process = Replaying(refusal)
+    cold = SimpleNamespace(make_cold=lambda: process.asked.append("cold"))
+    monkeypatch.setattr(device_state, "quiet", lambda: cold)
+    sets = cast(Any, [None, None])
+    assert platform.glance(cast(DeviceParticipant, process), sets, 1.0) == seconds
+    assert process.asked == ["bind 2", "capture", "cold", how]

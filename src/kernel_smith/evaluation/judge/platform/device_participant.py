@@ -65,6 +65,10 @@ class DeviceParticipant(Participant):
         with device_state.turns().lingering():
             super().load(source, name, entry, threads, **manner)
 
+    def add(self, program: str, source: str, name: str) -> None:
+        with device_state.turns().lingering():
+            super().add(program, source, name)
+
     def bind(self, sets: Sequence[InputSet], check_signature: bool = False) -> None:
         device_state.turns().pause()
         self._captured = None

@@ -80,9 +80,16 @@ class Cohort(Generic[ParticipantT]):
                 raise
             seen = Rejected.from_failure(failure, loading=loading)
             self.drop(name, (self._compiler.rejection or seen).reason)
-            if failure.kind in _ENDING or not process.child.alive():
+            if self._is_of_no_more_use(process, failure, loading=loading):
                 self.end()
                 raise _ProcessEnded from None
+
+    def _is_of_no_more_use(
+        self, process: ParticipantT, failure: ChildFailed, *, loading: bool
+    ) -> bool:
+        """On a GPU an exception may be an illegal access, after which every call fails."""
+        spoilt = self._platform.is_gpu and not loading and failure.kind == "exception"
+        return spoilt or failure.kind in _ENDING or not process.child.alive()
 
     def drop(self, name: str, reason: Reason) -> None:
         """Let a variant take part no longer."""
