@@ -59,7 +59,7 @@ class Tuning:
     def _swept(self, task: Task, parent: Candidate, variants: Sequence[str]) -> Sweep:
         sweep = self._engine.sweep(task, parent, variants, OPTIONS, SWEEP_SECONDS)
         self.sweep_seconds.append(round(sweep.seconds, 1))
-        self.configurations += sum(one.gain is not None for one in sweep.swept)
+        self.configurations += sweep.timed
         return sweep
 
     def run(self, evaluations: int) -> None:

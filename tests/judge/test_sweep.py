@@ -34,7 +34,7 @@ def spoilt(source: str, statement: str) -> str:
 def test_every_variant_gets_what_it_deserves_and_the_next_verdict_is_unchanged(
     engine: LocalEngine, small_task: Task, honest_source: str, options: Options
 ) -> None:
-    slow = "for (volatile int k = 0; k < 1 << 17; ) k = k + 1;"
+    slow = "for (volatile int k = 0; k < 1 << 21; ) k = k + 1;"
     variants = {
         "equal": honest_source.replace("i < n; ++i", "i < n; i += 1"),
         "crashes": spoilt(honest_source, "*(volatile int*)nullptr = 1;"),
@@ -56,8 +56,8 @@ def test_every_variant_gets_what_it_deserves_and_the_next_verdict_is_unchanged(
         "no Python": Reason.LOAD_EXCEPTION,
     }
     slower, equal = found["slow"].gain, found["equal"].gain
-    assert slower is not None and slower.high < 0.5
-    assert equal is not None and equal.value > 2 * slower.value
+    assert slower is not None and slower.high < 1
+    assert equal is not None and equal.value > slower.value
     assert engine.evaluate(small_task, Candidate(source=honest_source), options).ok
 
 
@@ -68,7 +68,7 @@ def test_a_program_that_fails_itself_is_no_measure_for_others(
         parent = Candidate(source=source)
         sweep = engine.sweep(small_task, parent, [honest_source], options, SECONDS)
         assert "the program itself failed" in sweep.problem
-        assert not sweep.says_something
+        assert not sweep.timed
 
 
 def test_what_is_not_reached_in_time_is_left_out(
@@ -76,7 +76,7 @@ def test_what_is_not_reached_in_time_is_left_out(
 ) -> None:
     variants = [spoilt(honest_source, f"volatile int k = {number};") for number in range(3)]
     sweep = engine.sweep(small_task, Candidate(source=honest_source), variants, options, 1e-6)
-    assert len(sweep.swept) == 3 and not sweep.says_something
+    assert len(sweep.swept) == 3 and not sweep.timed
 
 
 def test_kernels_that_cannot_be_timed_here_are_not_swept(
@@ -95,7 +95,7 @@ def test_a_pool_sweeps_in_one_of_its_lanes(
         assert isinstance(pool, Sweeper)
         parent = Candidate(source=honest_source)
         sweep = pool.sweep(small_task, parent, variants, options, SECONDS).result(SECONDS)
-    assert sweep.says_something
+    assert sweep.timed
 
 
 SWEEPING = """

@@ -44,7 +44,7 @@ class Findings:
     @classmethod
     def of(cls, batch: list[Values], sweep: Sweep, score: float, to_beat: float) -> Findings:
         """`score`: the parent's. `to_beat`: the highest that is known of the structure."""
-        pairs = list(zip(batch, sweep.swept, strict=True))
+        pairs = list(zip(batch, sweep.swept or [Swept()] * len(batch), strict=True))
         faster = [
             (swept.gain.value, values)
             for values, swept in pairs

@@ -124,24 +124,18 @@ class Tuner:
             sweep = try_out(asked.request.task, asked.elite.candidate, variants)
         except (UserError, InternalError) as error:
             sweep = Sweep(problem=str(error))
-        if not sweep.says_something:
-            return self._go_on_without(asked, batch, sweep)
         with self._lock:
             findings = Findings.of(batch, sweep, asked.elite.score, search.best_score)
             findings.tell(search)
-            if (chosen := search.next_promising()) is not None:
+            if not sweep.timed:  # it would not get better: each is judged for itself
+                self._unswept.add(asked.key)
+            elif (chosen := search.next_promising()) is not None:
                 return self._proposal(asked, chosen, {"sweep": findings.written()}, sweep)
+        if not sweep.timed:
+            return self._suggest(asked, sweep.problem or "no variant was timed")
         raise NothingToPropose(
             f"swept {len(batch)} configurations, and none is faster", device_seconds=sweep.seconds
         )
-
-    def _go_on_without(self, asked: _Asked, batch: list[Values], sweep: Sweep) -> Proposal:
-        """Where nothing could be timed, it would not get better: each is judged for itself."""
-        with self._lock:
-            self._unswept.add(asked.key)
-            for values in batch:
-                asked.search.hint(values, None)
-        return self._suggest(asked, sweep.problem or "no variant was ready in time")
 
     def _proposal(
         self,

@@ -35,9 +35,11 @@ from kernel_smith.records import Candidate, Options, Reason, Sweep, Swept, Workl
 
 _LONGEST_CALL = 5.0  # seconds: on a GPU the first one compiles kernels
 _COMPILED_BY, _CHECKED_BY = 0.5, 0.75  # of the time; what is not is left out
-_LAPS, _ROUNDS = 5, 4  # who is behind is seen after each lap, of so many rounds of all workloads
+_LATEST = 1.5  # of the time: by then everybody has been timed once, or is left out
+_GLANCES = 3  # at single calls, before the race
+_FAR_BEHIND = 0.67  # of the parent's speed: who is seen to be slower need not be in the race
+_LAPS, _ROUNDS = 6, 3  # who is behind is seen after each lap, of so many rounds of all workloads
 _FEW = 2  # between whom the judge decides
-_GLANCES = 3
 
 _random = random.Random()
 _T = TypeVar("_T")
@@ -71,8 +73,8 @@ class Sweeping(Generic[ParticipantT]):
         self._compiler = platform.compiler(parent, backend, tree, limits)
         self._cohort = Cohort(platform, bench, parent, self._sources, self._compiler, limits)
         self._per_call: dict[str, float] = {}  # the parent's seconds, by workload
-        workloads = bench.task.workloads
-        self._race = Race(PARENT, {workload.name: workload.weight for workload in workloads})
+        weights = {workload.name: workload.weight for workload in bench.task.workloads}
+        self._race, self._glances = Race(PARENT, weights), Race(PARENT, weights)
 
     def run(self) -> Sweep:
         """What became of each variant. Raises `Interrupted` where a trusted process failed."""
@@ -83,6 +85,7 @@ class Sweeping(Generic[ParticipantT]):
                 self._compile()
                 for workload in self._bench.task.workloads:
                     self._find_right_ones(workload)
+                self._leave_slow_ones_out()
                 with self._once_free(self._platform.alone()):
                     self._hold_race()
         except _TimeIsUp:
@@ -98,7 +101,9 @@ class Sweeping(Generic[ParticipantT]):
 
     def _swept(self, name: str) -> Swept:
         reason = self._cohort.reasons.get(name)
-        return Swept(reason=reason, gain=None if reason else self._race.gain(name))
+        if reason is not None:
+            return Swept(reason=reason)
+        return Swept(gain=self._race.gain(name) or self._glances.gain(name))
 
     def _moment(self, share: float) -> float:
         """When so much of the time is over."""
@@ -122,70 +127,98 @@ class Sweeping(Generic[ParticipantT]):
         self._cohort.members = [name for name, is_made in pairs if is_made]
 
     def _find_right_ones(self, workload: Workload) -> None:
-        """Keep the variants that answer one set of inputs rightly."""
-        prepared = self._bench.prepare(workload)
-        pool, described = prepared.pool, prepared.described
+        """Keep the variants that answer one set of inputs rightly, and see how long that takes."""
+        pool, checked = self._bench.prepare(workload).pool, set[str]()
         pool.hand_out_checks()  # so that others are drawn for whoever is judged next
-        cohort, checked = self._cohort, set[str]()
 
         def check(process: ParticipantT) -> None:
-            if not answers_right(process, pool, described):
+            if not self._is_right(process, workload):
                 raise Rejected(Reason.WRONG_VALUES)
-            inputs = [pool.author.draw()]
-            seen = [
-                self._platform.glance(process, inputs, prepared.round_trip) for _ in range(_GLANCES)
-            ]
-            self._per_call[workload.name] = min(seen)
-            for name in [name for name in cohort.members if name not in checked]:
-                if time.monotonic() > self._moment(_CHECKED_BY):
-                    cohort.members.remove(name)
-                    continue
+            usual = self._glance(process, workload)
+            self._per_call[workload.name] = min(usual)
+            for name in [name for name in self._cohort.members if name not in checked]:
                 checked.add(name)
-                with cohort.calling(name):
-                    process.construct()
-                    if not answers_right(process, pool, described):
-                        cohort.drop(name, Reason.WRONG_VALUES)
+                if time.monotonic() > self._moment(_CHECKED_BY):
+                    self._cohort.members.remove(name)
+                else:
+                    self._check(process, name, workload, usual)
 
         with self._platform.step("correctness"):
-            cohort.visit(workload, 1, check)
+            self._cohort.visit(workload, 1, check)
+
+    def _check(
+        self, process: ParticipantT, name: str, workload: Workload, usual: Sequence[float]
+    ) -> None:
+        with self._cohort.calling(name):
+            process.construct()
+            if not self._is_right(process, workload):
+                self._cohort.drop(name, Reason.WRONG_VALUES)
+                return
+            for before, seconds in zip(usual, self._glance(process, workload), strict=True):
+                self._glances.note(workload.name, {PARENT: before, name: seconds})
+
+    def _is_right(self, process: ParticipantT, workload: Workload) -> bool:
+        prepared = self._bench.prepare(workload)
+        return answers_right(process, prepared.pool, prepared.described)
+
+    def _glance(self, process: ParticipantT, workload: Workload) -> list[float]:
+        """The seconds of single calls."""
+        prepared = self._bench.prepare(workload)
+        inputs, glance = [prepared.pool.author.draw()], self._platform.glance
+        return [glance(process, inputs, prepared.round_trip) for _ in range(_GLANCES)]
+
+    def _leave_slow_ones_out(self) -> None:
+        """At a glance that says enough: of short calls it shows little more than the asking."""
+        gains = {name: self._glances.gain(name) for name in self._cohort.members}
+        self._cohort.members = [
+            name
+            for name, gain in gains.items()
+            if gain is not None and (gain.value > _FAR_BEHIND or gain.high > 1)
+        ]
 
     def _hold_race(self) -> None:
         cohort = self._cohort
         for lap in range(_LAPS):
             self._say(f"timing {len(cohort.members)} variants")
+            until = self._moment(1.0 if lap else _LATEST)
             for workload in self._bench.task.workloads:
-                self._time(workload)
+                self._time(workload, until)
             cohort.members = self._race.still_running(cohort.members)
             if not cohort.members or (len(cohort.members) <= _FEW and lap > 0):
                 return
 
-    def _time(self, workload: Workload) -> None:
+    def _time(self, workload: Workload, until: float) -> None:
         prepared = self._bench.prepare(workload)
         per_call = self._per_call[workload.name]
-        length = batch_length(prepared.seconds, per_call, prepared.capacity)
+        length = batch_length(per_call, per_call, prepared.capacity)
         sets = prepared.pool.timing_sets()
 
         def drive(process: ParticipantT) -> None:
-            for name in list(self._cohort.members):
-                with self._cohort.calling(name):
-                    process.construct()
-            for turn in range(1 + _ROUNDS):
+            self._round(process, list(islice(sets, 1)), prepared.round_trip, new=True)
+            for _ in range(_ROUNDS):
+                if time.monotonic() > until:
+                    raise _TimeIsUp
                 times = self._round(process, list(islice(sets, length)), prepared.round_trip)
-                if turn > 0:  # the first calls of a module make it ready
-                    self._race.note(workload.name, times)
+                self._race.note(workload.name, times)
 
         self._cohort.visit(workload, length, drive)
 
     def _round(
-        self, process: ParticipantT, sets: Sequence[InputSet], round_trip: float
+        self,
+        process: ParticipantT,
+        sets: Sequence[InputSet],
+        round_trip: float,
+        *,
+        new: bool = False,
     ) -> dict[str, float]:
-        """Time everybody once, on the same inputs, in another order each time."""
-        if time.monotonic() > self._moment(1.0):
-            raise _TimeIsUp
+        """Time everybody once, on the same inputs, in another order each time. `new`: their modules
+        are to be built, and the first call makes them ready."""
         times = {}
         everybody = [PARENT, *self._cohort.members]
         for name in _random.sample(everybody, len(everybody)):
             with self._cohort.calling(name):
+                if new:
+                    process.construct()
                 times[name] = self._platform.glance(process, sets, round_trip)
         process.unbind()
         return times
