@@ -167,6 +167,7 @@ def test_without_a_sweep_the_tuner_goes_on_as_before(how: str) -> None:
     assert len({proposal.candidate.content_hash for proposal in found}) == 30
     assert len(asked) == 1, "what failed once is not tried again"
     assert found[0].details["not_swept"]
+    assert found[0].device_seconds == (1.0 if how == "too late" else 0.0)
 
 
 def test_a_replay_restores_what_a_sweep_showed() -> None:

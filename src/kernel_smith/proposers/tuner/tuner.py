@@ -90,14 +90,17 @@ class Tuner:
         with self._sweeping[key]:
             return self._propose_swept(asked, self._try_out)
 
-    def _suggest(self, asked: _Asked, problem: str = "") -> Proposal:
-        """Propose the values that the search would try next. `problem`: why they were not swept."""
+    def _suggest(self, asked: _Asked, sweep: Sweep | None = None) -> Proposal:
+        """Propose the values that the search would try next. `sweep`: one that timed nothing."""
         with self._lock:
             accepts = self._acceptable(asked)
             chosen = asked.search.suggest(self._draw(asked.request), accepts)
             if chosen is None:
                 raise NothingToPropose(_ALL_TRIED)
-            return self._proposal(asked, chosen, {"not_swept": problem} if problem else {})
+            if sweep is None:
+                return self._proposal(asked, chosen)
+            why = sweep.problem or "no variant was timed"
+            return self._proposal(asked, chosen, {"not_swept": why}, sweep)
 
     def _acceptable(self, asked: _Asked) -> Callable[[Values], bool]:
         """What fits, unless the structure was given up."""
@@ -132,7 +135,7 @@ class Tuner:
             elif (chosen := search.next_promising()) is not None:
                 return self._proposal(asked, chosen, {"sweep": findings.written()}, sweep)
         if not sweep.timed:
-            return self._suggest(asked, sweep.problem or "no variant was timed")
+            return self._suggest(asked, sweep)
         raise NothingToPropose(
             f"swept {len(batch)} configurations, and none is faster", device_seconds=sweep.seconds
         )
@@ -149,7 +152,7 @@ class Tuner:
         self._origins[candidate.content_hash] = asked.key, chosen
         domains = _written(asked.search.domains)
         summary = _summary(asked.values, chosen)
-        if sweep is not None:
+        if sweep is not None and sweep.timed:
             summary += f" (swept {len(sweep.swept)} configurations)"
         return Proposal(
             candidate=candidate,

@@ -80,8 +80,8 @@ class Sweeping(Generic[ParticipantT]):
         """What became of each variant. Raises `Interrupted` where a trusted process failed."""
         problem = ""
         try:
-            largest = self._bench.largest()
-            with self._platform.claims().holding(largest.lane, lambda held: None):
+            claims, largest = self._platform.claims(), self._bench.largest()
+            with self._once_free(claims.holding(largest.lane, lambda held: None)):
                 self._compile()
                 for workload in self._bench.task.workloads:
                     self._find_right_ones(workload)
@@ -100,10 +100,12 @@ class Sweeping(Generic[ParticipantT]):
         return Sweep(swept=swept, seconds=time.monotonic() - self._begun, problem=problem)
 
     def _swept(self, name: str) -> Swept:
+        """Who did not race may only be seen to be slower: the parent was looked at earlier."""
         reason = self._cohort.reasons.get(name)
         if reason is not None:
             return Swept(reason=reason)
-        return Swept(gain=self._race.gain(name) or self._glances.gain(name))
+        gain, seen = self._race.gain(name), self._glances.gain(name)
+        return Swept(gain=seen if gain is None and seen and seen.high < 1 else gain)
 
     def _moment(self, share: float) -> float:
         """When so much of the time is over."""
@@ -120,8 +122,9 @@ class Sweeping(Generic[ParticipantT]):
     def _compile(self) -> None:
         self._say(f"compiling {len(self._sources)} variants")
         self._compiler.build_ahead()
-        sources, until = list(self._sources.values()), self._moment(_COMPILED_BY)
+        sources = list(self._sources.values())
         with self._once_free(self._platform.compiling()) as place:
+            until = self._moment(_COMPILED_BY)
             made = self._compiler.build_variants(sources, place, until)
         pairs = zip(self._sources, made, strict=True)
         self._cohort.members = [name for name, is_made in pairs if is_made]
