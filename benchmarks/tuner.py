@@ -74,8 +74,14 @@ class Tuning:
             self.evaluations += 1
             self.failed += not child.evaluation.ok
             self.changes.append(f"{child.score:.3f}: {proposal.summary}")
-            self.best = max(self.best, child, key=lambda one: one.score)
+            if child.score > self.best.score and self._holds(child):
+                self.best = child
             progress(f"{self._task.name}: {self.evaluations} of {evaluations}")
+
+    def _holds(self, child: Elite) -> bool:
+        """As in a run: who takes the lead is measured again, beside whom it is taken from."""
+        again = gain(self._engine, self._task, child, self.best)
+        return again is not None and again["low"] > 1
 
     def told(self) -> dict[str, Any]:
         return {

@@ -3,8 +3,8 @@
 An evaluation looks closely at one program. Which of fifty settings of its numbers is worth that can
 be seen at a glance. So before a structure's values are proposed, a batch of them is tried out
 beside the parent (`TryOut`): values along the lines through the best that is known, and values that
-the search suggests. What a sweep showed is a hint to the search; the best two that are faster than
-the parent beyond doubt are promised to the judge.
+the search suggests. What a sweep showed is a hint to the search; the best two that are clearly
+faster than the parent are promised to the judge.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kernel_smith.records import MEANINGS, Stage, Sweep, Swept
 CONFIGURATIONS = 48
 _SHARE_OF_LINES = 0.67
 _PROMISED = 2
+_WORTH_JUDGING = 1.02  # that is certain of a gain: of fifty that gain nothing one may show a little
 # Of programs together, since they travel in one message.
 _MOST_CHARACTERS = 4 << 20
 
@@ -48,7 +49,9 @@ class Findings:
         faster = [
             (swept.gain.value, values)
             for values, swept in pairs
-            if swept.gain is not None and swept.gain.low > 1 and score * swept.gain.value > to_beat
+            if swept.gain is not None
+            and swept.gain.low > _WORTH_JUDGING
+            and score * swept.gain.value > to_beat
         ]
         faster.sort(key=lambda pair: pair[0], reverse=True)
         hints = tuple((values, _hint(swept, score), _is_wrong(swept)) for values, swept in pairs)
