@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ _PANELS = (
 
 
 def draw_curves(metrics: Sequence[dict[str, Any]], path: Path) -> bool:
-    """One panel for each kind of number that occurs; False if there is nothing to draw."""
+    """One panel for each kind of number that occurs; False if there is nothing to draw, or nobody
+    who could."""
     panels = [
         (title, found)
         for title, names in _PANELS
         if (found := [name for name in names if any(name in line for line in metrics)])
     ]
-    if not panels:
+    if not panels or find_spec("matplotlib") is None:
         return False
     from matplotlib.figure import Figure  # without pyplot: no window, no global state
 
