@@ -103,11 +103,13 @@ def train(
     """The adapter of a training, which is finished before."""
     from kernel_smith.training.choices.train import train_chooser
     from kernel_smith.training.config import ChooserSettings, Lora
+    from kernel_smith.training.rows import fingerprint
 
-    adapter = folder / "final" / "adapter"
-    info = folder / "training.json"
-    if info.exists() and json.loads(info.read_text())["state"] == "done":
-        return adapter
+    adapter, info = folder / "final" / "adapter", folder / "training.json"
+    if info.exists():
+        known = json.loads(info.read_text())
+        if known["state"] == "done" and known["data_sha256"] == fingerprint([data]):
+            return adapter
     settings = ChooserSettings(
         data=data,
         model=model,
@@ -131,8 +133,7 @@ def one_fold(
     known = [each for each in questions if each.family not in families]
     tested = once(each for each in questions if each.family in families)
     data = chosen.work / f"fold-{number}.jsonl"
-    if not data.exists():
-        write_questions(known, data)
+    write_questions(known, data)
     model, done = chosen.model.resolve(), noted(chosen.work)
     for arm, objective in ((SFT, "sft"), (RL, "rl")):
         folder = chosen.work / f"fold-{number}-{objective}"

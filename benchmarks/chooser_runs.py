@@ -42,9 +42,12 @@ SHOWN = (10, 40)
 
 
 def fitted_policies(work: Path, tasks: list[Task], tables: list[Path]) -> dict[str, Path]:
-    """By family of the tasks, a policy that has seen no family of its fold."""
-    folds = [fold for fold in deal({task.family for task in tasks}, FOLDS, FOLD_SEED) if fold]
-    paths = {work / f"policy-{number}.json": fold for number, fold in enumerate(folds, 1)}
+    """By family of the tasks, a policy that has seen no family of its fold. Folds are those of the
+    whole suite, so that they are the same whichever tasks are asked for."""
+    suite = {task.family for task in tasks_in_turn([], None)}
+    folds = enumerate(deal(suite, FOLDS, FOLD_SEED), 1)
+    wanted = {task.family for task in tasks}
+    paths = {work / f"policy-{number}.json": fold for number, fold in folds if wanted & {*fold}}
     missing = {path: fold for path, fold in paths.items() if not path.exists()}
     examples = read_tables(tables) if missing else {}
     for path, fold in missing.items():
@@ -55,13 +58,15 @@ def fitted_policies(work: Path, tasks: list[Task], tables: list[Path]) -> dict[s
 
 def config_of(arm: str, task: Task, policy: Path) -> RunConfig:
     budget, choosing = Budget(evaluations=max(SHOWN)), arm == CHOOSER
-    return configure(
+    config = configure(
         task,
         BACKEND,
         proposers=WORKERS if choosing else None,
         policy=str(policy) if choosing else None,
         rebudget=lambda _: budget,
     )
+    # The bests are judged beside each other in the end: another confirmation would say no more.
+    return config.model_copy(update={"confirmation": config.options})
 
 
 def best_after(store: Store, run: str, evaluations: int) -> Candidate | None:

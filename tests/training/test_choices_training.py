@@ -90,7 +90,9 @@ def test_sft_then_rl_learn_what_pays_in_families_that_they_never_saw(
     assert "--proposer chooser --policy adapter" in card
 
     # RL goes on with SFT's adapter, which is one of the same model.
-    second = chooser_settings(data, adapter, tmp_path / "rl", objective="rl", steps=12)
+    second = chooser_settings(
+        data, adapter, tmp_path / "rl", objective="rl", steps=12, save_every=6
+    )
     rl = train_chooser(second, said.append)
     assert rl.metrics["best_reward"] > sft.metrics["best_reward"]
     assert rl.metrics["best_reward"] > 0.3  # of 0.6; any letter would be worth 0.2
@@ -112,7 +114,7 @@ def test_a_training_that_is_killed_ends_where_it_would_have_ended(
     file.write_text("gradient_checkpointing = false\n[lora]\nrank = 4\n")
     output = tmp_path / "killed"
     command = ["train", "chooser", str(data), "--model", str(tiny_model), "-o", str(output)]
-    command += ["--config", str(file), "--steps", "12", "--save-every", "3", "--batch", "4"]
+    command += ["--config", str(file), "--steps", "9", "--save-every", "3", "--batch", "4"]
     command += ["--micro-batch", "4", "--learning-rate", "2e-2"]
     child = subprocess.Popen([*PROGRAM, *command], stderr=subprocess.DEVNULL)
     while not (output / "checkpoint-3" / "trainer_state.json").exists():
@@ -123,11 +125,11 @@ def test_a_training_that_is_killed_ends_where_it_would_have_ended(
     assert json.loads((output / "training.json").read_text())["state"] == "running"
 
     told: list[str] = []
-    same = chooser_settings(data, tiny_model, output, steps=12)
-    assert train_chooser(same, told.append).steps == 12
+    same = chooser_settings(data, tiny_model, output, steps=9)
+    assert train_chooser(same, told.append).steps == 9
     assert any("going on from" in each for each in told)
-    other = chooser_settings(data, tiny_model, tmp_path / "whole", steps=12)
-    assert train_chooser(other, silent).steps == 12
+    other = chooser_settings(data, tiny_model, tmp_path / "whole", steps=9)
+    assert train_chooser(other, silent).steps == 9
     parts = [path / "final/adapter/adapter_model.safetensors" for path in (output, other.output)]
     mine, whole = map(load_file, parts)
     assert mine.keys() == whole.keys()
