@@ -62,9 +62,11 @@ class AskedLocally:
         """End the process, also in the midst of an answer."""
         if self._process is not None:
             self._process.kill()
-            with self._process:
-                pass
-        self._log.close()
+        with self._lock:  # whoever waited for an answer has read the log by then
+            if self._process is not None:
+                with self._process:
+                    pass
+            self._log.close()
 
     def _exchange(self, question: dict[str, Any]) -> dict[str, Any]:
         if self._process is None:
