@@ -968,9 +968,9 @@ print(peak() - before)
 def test_a_few_calls_are_all_that_memory_is_taken_for(
     write_task: WriteTask, forward: str, free: int
 ) -> None:
-    large = write_task(source(forward, "[torch.randn(2000, 4096)]"), "large")
-    little = write_task(source(forward, "[torch.randn(200, 4096)]"), "little")
-    call = 2 * 4 * 2000 * 4096
+    large = write_task(source(forward, "[torch.randn(1000, 4096)]"), "large")
+    little = write_task(source(forward, "[torch.randn(100, 4096)]"), "little")
+    call = 2 * 4 * 1000 * 4096
     command = [sys.executable, "-c", MEASURE, str(little.path), str(large.path), str(free)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
