@@ -71,10 +71,10 @@ class Sweeping(Judging):
         return future
 
 
-def configured(sweep: bool = True, **limits: float) -> RunConfig:
+def configured(sweep: bool | None = None, backend: str = "cpp", **limits: float) -> RunConfig:
     return configure(
         TASK,
-        "cpp",
+        backend,
         proposers=["tuner"],
         starts=[Candidate(source=SOURCE)],
         rebudget=lambda budget: Budget(evaluations=4, **limits),
@@ -106,7 +106,7 @@ def test_the_first_change_of_a_run_is_the_best_of_a_sweep_and_its_time_counts(
 @pytest.mark.parametrize("how", ["switched off", "an engine that cannot"])
 def test_without_sweeps_values_are_judged_one_by_one(how: str, tmp_path: Path) -> None:
     engine = Sweeping() if how == "switched off" else Judging()
-    config = configured(sweep=how != "switched off")
+    config = configured(sweep=False if how == "switched off" else None)
     state = searched(engine, config, tmp_path / "runs.sqlite")
     assert len(state.steps) == 4 and not any("swept" in each for each in summaries(state))
     assert state.device_seconds < 11.0
@@ -119,3 +119,12 @@ def test_a_sweep_takes_a_share_of_a_short_budget(
     engine = Sweeping()
     searched(engine, configured(**limits), tmp_path / "runs.sqlite")
     assert set(engine.seconds) == {seconds}
+
+
+@pytest.mark.parametrize("wanted", [None, True])
+def test_kernels_for_a_gpu_are_swept_only_for_who_asks_for_it(
+    wanted: bool | None, tmp_path: Path
+) -> None:
+    engine = Sweeping()
+    searched(engine, configured(sweep=wanted, backend="triton"), tmp_path / "runs.sqlite")
+    assert bool(engine.seconds) is bool(wanted)

@@ -102,12 +102,14 @@ def optimize(
         ),
     ] = True,
     sweep: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--sweep/--no-sweep",
-            help="Let the tuner try many numbers out at a time before it proposes the best.",
+            help="Let the tuner try many numbers out at a time before it proposes the best; by "
+            "default for the CPU alone.",
+            show_default=False,
         ),
-    ] = True,
+    ] = None,
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
     patience: Patience = PATIENCE,
     engine: EngineAddress = None,

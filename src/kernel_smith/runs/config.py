@@ -34,7 +34,7 @@ def configure(
     untimed: bool = False,
     starts: Sequence[Candidate] | None = None,
     rewrites: bool = True,
-    sweep: bool = True,
+    sweep: bool | None = None,
 ) -> RunConfig:
     """Return a preset's configuration with what is named here in place of its own.
 
@@ -44,7 +44,7 @@ def configure(
     `policy`: what the chooser draws from, where it takes part: a file, NAME@BASE_URL, or a folder.
     `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
     also with what the compiler makes of the task after its graph was rewritten. `sweep`: let the
-    tuner try values out, many at a time, before it proposes some.
+    tuner try values out, many at a time, before it proposes some; None: for the CPU alone.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
@@ -76,7 +76,7 @@ def configure(
             "untimed": untimed,
             "settings": _settings(config, models)
             | _chosen_by(config, policy)
-            | ({} if sweep else {"tuner": {"sweep": False}}),
+            | ({} if sweep is None else {"tuner": {"sweep": sweep}}),
         }
     )
     if config.method in PROTOCOLS:

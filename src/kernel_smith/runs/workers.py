@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.engines.base import Evaluator, Sweeper
 from kernel_smith.proposers.base import InThreads, TryOut, Worker
 from kernel_smith.records import Candidate, RunConfig, Sweep, Task, Usage
@@ -76,8 +77,11 @@ def adviser_of(config: RunConfig, spent: Usage | None = None) -> Adviser:
 
 
 def _try_out(config: RunConfig, engine: Evaluator | None) -> TryOut | None:
-    """None where the engine cannot, or nobody wants it."""
-    if not isinstance(engine, Sweeper) or not config.settings.get("tuner", {}).get("sweep", True):
+    """None where the engine cannot, or nobody wants it. On a GPU it takes somebody who asks for it:
+    what it is worth there has not been measured."""
+    usual = not find_backend(config.backend).gpu
+    wanted = config.settings.get("tuner", {}).get("sweep", usual)
+    if not isinstance(engine, Sweeper) or not wanted:
         return None
 
     budget = config.budget
