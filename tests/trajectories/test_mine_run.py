@@ -22,7 +22,7 @@ from kernel_smith.trajectories.mine.render import task_text
 
 @pytest.fixture(scope="module")
 def prober() -> Iterator[Prober]:
-    with Prober(2) as prober:
+    with Prober(4) as prober:
         yield prober
 
 

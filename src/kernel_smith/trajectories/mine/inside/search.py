@@ -24,7 +24,7 @@ _SEARCH_SECONDS = 8.0
 _FORWARD_SECONDS = 1.0
 _ELEMENTS = (1 << 20, 1 << 18, 1 << 16)
 _GROWTH = (2, 1)
-_MOST_RESULT_ELEMENTS = 1 << 26
+_MOST_RESULT_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True)
