@@ -89,12 +89,12 @@ def test_triton_asks_for_its_compilers_only_where_they_are_known(
 STARTING = """
 import sys
 from pathlib import Path
-from kernel_smith.evaluation.sandbox import __main__ as zygote
+from kernel_smith.evaluation.sandbox import begin
 from kernel_smith.evaluation.sandbox.confine import devices
 
 devices.FOLDER = Path(sys.argv[1])
 assert devices.nodes()
-zygote._load_runner()
+begin._load_runner()
 """
 
 
