@@ -14,6 +14,7 @@ from viewer_samples import RUN, events, fill
 
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.store import Store
+from kernel_smith.viewer import app
 from kernel_smith.viewer.bench_page import ResultBook
 from kernel_smith.viewer.book import RunBook
 from kernel_smith.viewer.page_files import page_files
@@ -21,9 +22,11 @@ from kernel_smith.viewer.server import Dashboard
 
 
 @contextlib.contextmanager
-def serving(path: Path, host: str = "127.0.0.1", results: tuple[Path, ...] = ()) -> Iterator[str]:
+def serving(
+    path: Path, host: str = "127.0.0.1", results: tuple[Path, ...] = (), port: int = 0
+) -> Iterator[str]:
     with Store.open(path) as store:
-        live = Dashboard(RunBook(store, words_of), ResultBook(list(results)), host=host)
+        live = Dashboard(RunBook(store, words_of), ResultBook(list(results)), host=host, port=port)
         thread = threading.Thread(target=live.run)
         thread.start()
         try:
@@ -115,3 +118,13 @@ def test_changes_are_told_as_they_happen(tmp_path: Path) -> None:
             assert any(line.startswith("data: ") and RUN in line for line in lines)
         page = httpx.get(f"{url}data/run", params={"id": RUN}).json()
         assert page["state"] == "interrupted" and page["funnel"]["proposed"] == 3
+
+
+def test_one_page_too_many_is_told_so(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_MOST_STREAMS", 1)
+    with httpx.stream("GET", f"{url}data/changes", timeout=30) as stream:
+        lines = stream.iter_lines()  # the connection ends with it
+        assert next(lines) == ": changes follow"
+        refused = httpx.get(f"{url}data/changes", timeout=30)
+    assert refused.status_code == 503
+    assert "1 pages watch already" in refused.json()["error"]

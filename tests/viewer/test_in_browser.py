@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from test_dashboard import serving
@@ -15,6 +16,7 @@ from viewer_samples import HOSTILE, RUN, events, fill
 from kernel_smith.records import StepProposed
 from kernel_smith.store import Store
 from kernel_smith.testing.browser import Browser, Page
+from kernel_smith.viewer.watching import Look, Watching
 
 AXE = Path(__file__).parents[2] / "build/node_modules/axe-core/axe.min.js"
 OTHER = "scale-20260103-030405-0001"
@@ -299,4 +301,37 @@ def test_the_live_page_follows_a_run(browser: Browser, tmp_path: Path) -> None:
         assert page.evaluate("document.getElementById('live').textContent") == "live"
         assert not page.problems
         assert all(each.startswith((url, "data:")) for each in page.requests)
+        page.close()
+
+
+def test_what_changes_before_changes_are_told_is_shown(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Watching.look
+
+    def look_late(watching: Watching) -> Look:
+        time.sleep(0.7)  # by now a list that was asked for would have had its costs read
+        return look(watching)
+
+    monkeypatch.setattr(Watching, "look", look_late)
+    fill(tmp_path / "runs.sqlite", "first")
+    with serving(tmp_path / "runs.sqlite") as url:
+        page = browser.open(url)
+        page.wait_for("document.querySelector('.runs')?.textContent.includes('tokens')")
+        page.close()
+
+
+def test_what_changed_while_the_connection_was_lost_is_shown(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.sqlite"
+    fill(path, "first")
+    with serving(path) as url:
+        page = browser.open(url)
+        page.wait_for("document.querySelectorAll('.runs tbody tr').length === 1")
+    page.wait_for("document.getElementById('live').textContent.includes('lost')")
+    fill(path, "second")
+    with serving(path, port=urlsplit(url).port or 0):
+        page.wait_for("document.querySelectorAll('.runs tbody tr').length === 2")
+        assert page.evaluate("document.getElementById('live').textContent") == "live"
         page.close()

@@ -34,6 +34,7 @@ _COOKIE = "kernel-smith-token"
 _TYPES = {"js": "text/javascript", "css": "text/css"}
 _SECONDS_BETWEEN = 0.5
 _HEARTBEATS_AFTER = 20  # looks without news
+_RETRY_MILLISECONDS = 1000  # before a browser that has lost the connection tries again
 _MOST_STREAMS = 32
 _MOST_PORTIONS = 1 << 20
 
@@ -110,8 +111,13 @@ def _router(book: RunBook, results: ResultBook, token: str | None) -> APIRouter:
 
     @router.get("/data/changes")
     async def changes() -> Response:
+        stream = _stream(watching)
+        # From here on all news is told: whoever sees this answer begin may read the rest.
+        first = await anext(stream)
         return StreamingResponse(
-            _stream(watching), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+            _whole(first, stream),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store"},
         )
 
     return router
@@ -138,7 +144,7 @@ async def _stream(watching: Watching) -> AsyncIterator[str]:
     """The ids of runs that have changed, until the browser goes away."""
     with watching.listener(_MOST_STREAMS):
         seen, quiet = await run_in_threadpool(watching.look), 0
-        yield ": changes follow\n\n"
+        yield f": changes follow\nretry: {_RETRY_MILLISECONDS}\n\n"
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN)
             now = await run_in_threadpool(watching.look)
@@ -148,3 +154,9 @@ async def _stream(watching: Watching) -> AsyncIterator[str]:
                 yield f"event: runs\ndata: {json.dumps(changed)}\n\n"
             elif quiet % _HEARTBEATS_AFTER == 0:
                 yield ": nothing new\n\n"
+
+
+async def _whole(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for each in rest:
+        yield each

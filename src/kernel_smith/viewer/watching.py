@@ -44,7 +44,7 @@ class Watching:
         """Count somebody who listens. Raises `Problem` where there are too many."""
         with self._lock:
             if self._listeners >= most:
-                what = f"{most} pages are watching already"
+                what = f"{most} pages watch already, the most there may be"
                 raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, what, hint="close one of them")
             self._listeners += 1
         try:

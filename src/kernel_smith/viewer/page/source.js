@@ -50,8 +50,11 @@ class Embedded extends Source {
 class Live extends Source {
   live = true;
   pages = new Map();
+  // Nothing is read before changes are told: what changed in between would never be heard of.
+  listening = new Promise((done) => (this.listens = done));
 
   async read([kind, id, portion]) {
+    await this.listening;
     return kind === "run" ? this.readRun(id) : this.fetch(kind, { id, portion });
   }
 
@@ -72,17 +75,29 @@ class Live extends Source {
     return answer.json();
   }
 
-  // Calls back with the ids of runs that have changed, and with the state of the connection.
+  // Calls back when runs have changed, and with the state of the connection.
   watch(changed, connected) {
     const events = new EventSource("data/changes");
-    events.addEventListener("open", () => connected(true));
-    events.addEventListener("error", () => connected(false));
+    let lost = false;
+    events.addEventListener("open", () => {
+      this.listens();
+      connected(true);
+      if (!lost) return;
+      lost = false;
+      this.known.clear(); // whatever changed meanwhile
+      changed();
+    });
+    events.addEventListener("error", () => {
+      lost = true;
+      this.listens();
+      connected(false);
+    });
     events.addEventListener("runs", (event) => {
       const ids = JSON.parse(event.data);
       for (const name of [...this.known.keys()]) {
         if (name === "contents" || ids.some((id) => name === `run/${id}` || name.startsWith(`steps/${id}/`))) this.known.delete(name);
       }
-      changed(ids);
+      changed();
     });
   }
 }
