@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import aiohttp
 
+from kernel_smith.connections import open_connections, why_unreachable
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
-from kernel_smith.loopback import is_loopback
 
 _TIMEOUT_SECONDS = 30.0
 _FIRST_DELAY = 0.1
@@ -20,6 +24,9 @@ _LONGEST_DELAY = 5.0
 _CONNECTIONS = 16
 _SHORT_PATIENCE = 5.0
 _NO_SERVICE = "make sure that the address is that of a kernel-smith service"
+
+UNREACHABLE = (aiohttp.ClientError, TimeoutError)
+"""What is raised where no answer comes, or none to the end."""
 
 # Somebody between us and the service, or the service itself, says: not now.
 _NOT_NOW = frozenset({429, 502, 503, 504})
@@ -29,20 +36,41 @@ class QueueIsFull(MissingPrerequisite):
     """The service takes no more jobs for now."""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What the service said, to the end."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Raises `ValueError` where it is something else."""
+        return json.loads(self.body)
+
+
 class Calls:
+    """To be used on one event loop, and closed there."""
+
     def __init__(self, url: str, token: str | None, patience: float) -> None:
         self.url = _checked(url)
         self.patience = patience
         self.last_contact = time.monotonic()
-        self.http = httpx.AsyncClient(
-            base_url=self.url,
-            headers=_headers(token),
-            timeout=_TIMEOUT_SECONDS,
-            limits=httpx.Limits(max_connections=_CONNECTIONS),
-            trust_env=not is_loopback(
-                urlsplit(self.url).hostname or ""
-            ),  # no proxy stands before this machine
-        )
+        self._headers = _headers(token)
+        self._opened: aiohttp.ClientSession | None = None
+
+    @property
+    def _http(self) -> aiohttp.ClientSession:
+        if self._opened is None:
+            self._opened = open_connections(
+                self.url, _TIMEOUT_SECONDS, self._headers, most=_CONNECTIONS
+            )
+        return self._opened
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
 
     async def ask(
         self,
@@ -52,7 +80,7 @@ class Calls:
         body: str | None = None,
         patience: float | None = None,
         wait_while_full: bool = True,
-    ) -> httpx.Response:
+    ) -> Answer:
         """The answer. What may pass is asked again until patience is over; the rest is raised."""
         end = time.monotonic() + (self.patience if patience is None else patience)
         delay = _FIRST_DELAY
@@ -66,7 +94,7 @@ class Calls:
                 if error.full and not wait_while_full:
                     raise error.trouble from None
                 trouble, wait = error.trouble, error.seconds
-            except httpx.HTTPError as error:
+            except UNREACHABLE as error:
                 trouble = self.unreachable(error)
             # Jitter, so that those who waited do not come back all at once.
             wait += delay * random.uniform(0.5, 1.0)
@@ -75,12 +103,35 @@ class Calls:
                 raise trouble
             await asyncio.sleep(wait)
 
-    async def once(self, method: str, path: str, body: str | None = None) -> httpx.Response:
-        """Whatever is answered; raises what httpx does."""
+    async def once(self, method: str, path: str, body: str | None = None) -> Answer:
+        """Whatever is answered. Raises one of `UNREACHABLE`."""
         headers = {"Content-Type": "application/json"} if body is not None else None
-        response = await self.http.request(method, path, content=body, headers=headers)
+        async with self._http.request(
+            method, self.url + path, data=body, headers=headers, allow_redirects=False
+        ) as response:
+            answer = await _whole(response)
         self.last_contact = time.monotonic()
-        return response
+        return answer
+
+    @asynccontextmanager
+    async def listen(self, path: str, silence_seconds: float) -> AsyncIterator[AsyncIterator[str]]:
+        """Follow an answer without an end, line by line. Raises what a refusal means, or one of
+        `UNREACHABLE`, also after so many seconds without a word."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=silence_seconds)
+        async with self._http.get(
+            self.url + path, timeout=timeout, allow_redirects=False
+        ) as response:
+            if response.status != HTTPStatus.OK:
+                self.check(await _whole(response))
+            yield self._lines(response)
+
+    async def _lines(self, response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+        try:
+            async for line in response.content:
+                self.last_contact = time.monotonic()
+                yield line.decode(errors="replace")
+        except ValueError as error:  # a line without an end
+            raise aiohttp.ClientPayloadError(str(error)) from None
 
     async def capacity(self) -> int:
         """How many candidates the service evaluates at once."""
@@ -94,8 +145,8 @@ class Calls:
     async def health(self) -> dict[str, Any]:
         try:
             ready, health = await self.once("GET", "/readyz"), await self.once("GET", "/healthz")
-            return {**health.json(), "ready": ready.status_code == HTTPStatus.OK}
-        except httpx.HTTPError as error:
+            return {**health.json(), "ready": ready.status == HTTPStatus.OK}
+        except UNREACHABLE as error:
             raise self.unreachable(error) from None
         except (ValueError, TypeError):
             raise self._no_service() from None
@@ -103,9 +154,9 @@ class Calls:
     def _no_service(self) -> BadInput:
         return BadInput(f"{self.url} answers like something else", hint=_NO_SERVICE)
 
-    def check(self, response: httpx.Response) -> None:
+    def check(self, response: Answer) -> None:
         """Raise what a refusal means."""
-        status = response.status_code
+        status = response.status
         if status < 400:
             return
         what, hint = _told(response)
@@ -121,7 +172,7 @@ class Calls:
 
     def unreachable(self, error: Exception) -> MissingPrerequisite:
         return MissingPrerequisite(
-            f"the service at {self.url} does not answer ({str(error) or type(error).__name__})",
+            f"the service at {self.url} does not answer ({why_unreachable(error)})",
             hint="start it with `kernel-smith serve`, or mend the address",
         )
 
@@ -137,19 +188,24 @@ class NotNow(Exception):
         self.trouble = kind(f"the service at {url} takes no jobs for now: {what}", hint=hint)
 
 
-def _told(response: httpx.Response) -> tuple[str, str]:
+async def _whole(response: aiohttp.ClientResponse) -> Answer:
+    body = await response.read()
+    return Answer(response.status, response.reason or "", response.headers, body)
+
+
+def _told(response: Answer) -> tuple[str, str]:
     try:
         body: Any = response.json()
         return str(body["error"]), str(body["hint"])
     except (ValueError, KeyError, TypeError):
-        status = f"{response.status_code} {response.reason_phrase}".strip()
+        status = f"{response.status} {response.reason}".strip()
         return (
             f"HTTP status {status}",
             "make sure that the address is that of a kernel-smith service",
         )
 
 
-def _retry_after(response: httpx.Response) -> float:
+def _retry_after(response: Answer) -> float:
     try:
         return max(0.0, float(response.headers.get("Retry-After", "0")))
     except ValueError:

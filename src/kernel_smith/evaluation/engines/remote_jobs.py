@@ -10,16 +10,14 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
-
-import httpx
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite, UserError
 from kernel_smith.evaluation.engines.remote_calls import (
+    UNREACHABLE,
     Calls,
     NotNow,
     QueueIsFull,
@@ -159,18 +157,14 @@ class RemoteJobs:
 
     async def _follow(self) -> None:
         """Listen to the service, for ever."""
-        timeout = httpx.Timeout(_SILENCE_SECONDS)
         while True:
             try:
-                async with self._calls.http.stream("GET", "/v1/events", timeout=timeout) as stream:
-                    if stream.status_code != HTTPStatus.OK:
-                        await stream.aread()
-                        self._calls.check(stream)
+                async with self._calls.listen("/v1/events", _SILENCE_SECONDS) as lines:
                     # What changed before this moment is not told.
                     for job in self._jobs:
                         self._due.put_nowait(job)
-                    await self._listen(stream)
-            except httpx.HTTPError as error:
+                    await self._listen(lines)
+            except UNREACHABLE as error:
                 self._give_up_if_too_long(self._calls.unreachable(error))
             except NotNow as error:
                 self._give_up_if_too_long(error.trouble)
@@ -178,9 +172,8 @@ class RemoteJobs:
                 self._give_up(error)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
-    async def _listen(self, stream: httpx.Response) -> None:
-        async for line in stream.aiter_lines():
-            self._calls.last_contact = time.monotonic()
+    async def _listen(self, lines: AsyncIterator[str]) -> None:
+        async for line in lines:
             if line.startswith("data:"):
                 with contextlib.suppress(ValueError, KeyError, TypeError):
                     told = json.loads(line.removeprefix("data:"))
@@ -301,7 +294,7 @@ class RemoteJobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._calls.http.aclose()
+        await self._calls.close()
 
 
 def _unexpected(error: Exception) -> InternalError:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
-from kernel_smith.loopback import is_loopback
+from kernel_smith.connections import open_connections, why_unreachable
 from kernel_smith.proposers.model import failures
 from kernel_smith.proposers.model.config import Model
 from kernel_smith.proposers.model.received import Received, error_text, garbled
@@ -27,7 +24,6 @@ from kernel_smith.records import Message
 if TYPE_CHECKING:
     import aiohttp
 
-_CONNECT_SECONDS = 20.0
 _ERROR_BYTES = 64 << 10
 _DRAIN_SECONDS = 0.2
 _BYTES_PER_TOKEN_AT_MOST = 2048  # of an event with one token in it
@@ -35,30 +31,7 @@ _BYTES_PER_TOKEN_AT_MOST = 2048  # of an event with one token in it
 
 def open_http(model: Model) -> aiohttp.ClientSession:
     """Connections to the model's server; to be called on the event loop that uses them."""
-    import aiohttp
-
-    silence = model.silence_seconds
-    parts = urlsplit(model.base_url)
-    # A loopback address is never looked for behind a proxy.
-    behind_proxy = not is_loopback(parts.hostname or "")
-    secure = _certificates() if parts.scheme == "https" else True
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=secure),
-        timeout=aiohttp.ClientTimeout(
-            total=None, sock_connect=min(silence, _CONNECT_SECONDS), sock_read=silence
-        ),
-        headers={"User-Agent": "kernel-smith"},
-        trust_env=behind_proxy,
-    )
-
-
-def _certificates() -> ssl.SSLContext:
-    """Those that the environment names, or Mozilla's: not every Python finds the system's."""
-    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
-        return ssl.create_default_context()
-    import certifi
-
-    return ssl.create_default_context(cafile=certifi.where())
+    return open_connections(model.base_url, model.silence_seconds, {})
 
 
 def request_body(model: Model, messages: tuple[Message, ...]) -> dict[str, Any]:
@@ -105,7 +78,7 @@ async def exchange(
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
         received.charged = False
         raise failures.Unreachable(
-            f"{model.base_url}: cannot connect ({_why_unreachable(error)})",
+            f"{model.base_url}: cannot connect ({why_unreachable(error)})",
             hint="start the server, or correct base_url",
         ) from None
     except aiohttp.ServerTimeoutError:
@@ -120,14 +93,6 @@ async def exchange(
         ) from None
     except (aiohttp.ClientError, ValueError) as error:
         raise garbled(str(error) or type(error).__name__) from None
-
-
-def _why_unreachable(error: aiohttp.ClientError) -> str:
-    """In the system's words: the library's repeat the address, and more."""
-    number = getattr(error, "errno", None)
-    if number and number > 0:
-        return os.strerror(number)
-    return getattr(error, "strerror", None) or str(error) or "timed out"  # no such host, say
 
 
 async def _read(response: aiohttp.ClientResponse, received: Received, model: Model) -> None:
