@@ -12,10 +12,13 @@ from kernel_smith.records import (
     Attempts,
     Budget,
     Evaluation,
+    Focus,
     Interval,
     Knowledge,
     Proposal,
+    Reason,
     Remeasured,
+    Roofline,
     RunConfig,
     RunEnded,
     RunStarted,
@@ -29,6 +32,7 @@ from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
 from kernel_smith.runs.winners import nearest_winners
 from kernel_smith.search.context import context_of
+from kernel_smith.search.focus import focus_of
 from kernel_smith.store import Store
 from kernel_smith.testing.numbers import program
 from kernel_smith.testing.workloads import TASK, speeds_program, with_speeds
@@ -39,6 +43,22 @@ CONFIG = RunConfig(backend="cpp", proposers={"model": 1.0}, budget=Budget())
 
 def state_of(task: Task) -> RunState:
     return RunState.begin(RunStarted(run="r", task=task, config=CONFIG, at=NOW))
+
+
+def roofline(workload: str, share: float) -> Roofline:
+    return Roofline(
+        workload=workload,
+        bytes=8,
+        flops=0,
+        precision="fp32",
+        launches=1,
+        seconds=1e-5,
+        bytes_per_second=8e5,
+        flops_per_second=0,
+        bound="memory",
+        share=share,
+        floor_seconds=1e-6,
+    )
 
 
 def judged(state: RunState, proposal: Proposal, evaluation: Evaluation) -> None:
@@ -82,6 +102,42 @@ def test_attempts_of_the_lineage_are_told_slower_ones_included() -> None:
     assert [each.summary for each in attempts.attempts] == ["2.0 1.0", "2.0 0.5"]
     assert attempts.attempts[0].gains == {"odd": pytest.approx(2.0), "wide": pytest.approx(1.0)}
     assert attempts.attempts[1].gains["wide"] == pytest.approx(0.5)
+
+
+def test_the_workload_that_is_furthest_behind_comes_first_and_others_have_their_turn() -> None:
+    state = state_of(TASK)
+    speeds = {"odd": 2.0, "wide": 0.5}
+    parent = speeds_program(speeds)
+    judged(state, Proposal(candidate=parent, proposer="start"), with_speeds(parent, speeds))
+    told = []
+    for number in range(7):
+        found = focus_of(state, parent.content_hash)
+        assert found is not None
+        told.append(found.workload)
+        child = speeds_program({"odd": 2.0, "wide": 0.1 + number})
+        proposal = Proposal(candidate=child, proposer="model", parents=(parent.content_hash,))
+        judged(state, proposal, made_up(TASK, child, Reason.COMPILER_REJECTED))
+    assert told == ["wide"] * 3 + ["odd"] * 3 + ["wide"]
+    sections = context_of(state, parent.content_hash)
+    assert Focus(workload="wide", why="it is 0.49x as fast as the reference") in sections
+
+
+def test_on_a_gpu_the_distance_from_the_limit_decides() -> None:
+    state = state_of(TASK)
+    speeds = {"odd": 2.0, "wide": 0.5}
+    parent = speeds_program(speeds)
+    rooflines = (roofline("wide", 0.8), roofline("odd", 0.3))
+    evaluation = with_speeds(parent, speeds).model_copy(update={"rooflines": rooflines})
+    judged(state, Proposal(candidate=parent, proposer="start"), evaluation)
+    found = focus_of(state, parent.content_hash)
+    assert found == Focus(workload="odd", why="it is at 30% of the device's limit")
+
+
+def test_a_task_of_one_workload_has_nothing_to_choose(task: Task) -> None:
+    state = state_of(task)
+    own = program(2.0)
+    judged(state, Proposal(candidate=own, proposer="start"), made_up(task, own, 2.0))
+    assert focus_of(state, own.content_hash) is None
 
 
 def test_the_machine_is_described_by_its_vectors_and_caches(task: Task) -> None:

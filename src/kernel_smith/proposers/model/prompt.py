@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 
 from kernel_smith.errors import BadInput
+from kernel_smith.programs.fold import Folded, fold
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
 from kernel_smith.proposers.model.sections import (
@@ -22,10 +23,20 @@ from kernel_smith.proposers.model.sections import (
     others_of,
 )
 from kernel_smith.proposers.model.texts import Templates
-from kernel_smith.records import Elite, Evaluation, Message, Precision, Request, Task
+from kernel_smith.records import (
+    Elite,
+    Evaluation,
+    Focus,
+    Message,
+    Precision,
+    Question,
+    Request,
+    Task,
+)
 
 _LEAST_SHOWN = 400
 _LONG_LINES = 300
+_WORTH_FOLDING = 40  # lines
 
 _PRECISION = {
     Precision.STRICT: "Precision is strict: compute and accumulate in the inputs' own dtypes or "
@@ -39,6 +50,7 @@ _PRECISION = {
 @dataclass(frozen=True)
 class Prompt:
     messages: tuple[Message, ...]
+    parent: Folded  # as they show it; empty for a first program
     exemplars: tuple[Elite, ...]  # those that it shows
 
 
@@ -56,13 +68,14 @@ class Prompts:
         stable = self._system(request)
         system = Message(role="system", content=stable)
         size = 0
-        form = self._form(request)
+        shown = self.shown(request)
+        form = self._form_for(shown)
         for extent in extents(request):
-            user = Message(role="user", content=self._step.render(request, extent, form))
+            user = Message(role="user", content=self._step.render(request, extent, form, shown))
             messages = (system, user)
             size = tokens_of(messages)
             if size <= self._settings.max_prompt_tokens:
-                return Prompt(messages, others_of(request)[: extent.exemplars])
+                return Prompt(messages, shown, others_of(request)[: extent.exemplars])
         raise BadInput(
             f"the task and the program alone take about {size} tokens, and max_prompt_tokens is "
             f"{self._settings.max_prompt_tokens}",
@@ -79,16 +92,28 @@ class Prompts:
 
     def repair(self, program: str, evaluation: Evaluation) -> Message:
         """The request to mend. `program` may be empty if the conversation shows it."""
-        form = self._form_for(program)
+        form = self._form_for(Folded(program))
         return Message(role="user", content=self._step.repair(program, evaluation, form))
 
-    def _form(self, request: Request) -> Form:
-        return self._form_for(request.parent.candidate.source if request.parent is not None else "")
+    def shown(self, request: Request) -> Folded:
+        """The program to change, as the prompt shows it: where one workload is to become faster,
+        without what others need. Nothing is folded where the whole program is to be written."""
+        if request.parent is None:
+            return Folded("")
+        source, focus = request.parent.candidate.source, request.section(Focus)
+        return Folded(source) if focus is None else self.folded(source, focus.workload, request)
 
-    def _form_for(self, program: str) -> Form:
+    def folded(self, source: str, workload: str, request: Request) -> Folded:
+        """A program of a request's task without what only other workloads need."""
+        if self._settings.mode == "full" or request.section(Question) is not None:
+            return Folded(source)
+        found = fold(source, workload, [other.name for other in request.task.workloads])
+        return found if found.lines >= _WORTH_FOLDING else Folded(source)
+
+    def _form_for(self, shown: Folded) -> Form:
         """Of a long program few lines change, and to write all of them anew invites mistakes."""
         if self._settings.mode == "auto":
-            return "edits" if program.count("\n") > _LONG_LINES else "full"
+            return "edits" if shown.hidden or shown.text.count("\n") > _LONG_LINES else "full"
         return self._settings.mode
 
     def rules(self, task: Task) -> str:

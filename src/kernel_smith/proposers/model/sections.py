@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.texts import Templates
 from kernel_smith.records import (
     Attempt,
@@ -19,6 +20,7 @@ from kernel_smith.records import (
     Elite,
     Evaluation,
     Failure,
+    Focus,
     Knowledge,
     Plan,
     Question,
@@ -74,9 +76,9 @@ class StepText:
     def __init__(self, templates: Templates) -> None:
         self._fill = templates.fill
 
-    def render(self, request: Request, extent: Extent, form: Form) -> str:
-        """`form`: whole programs are asked for, or edits."""
-        known, parent = self._known(request, extent), self._parent(request, extent)
+    def render(self, request: Request, extent: Extent, form: Form, shown: Folded) -> str:
+        """`form`: whole programs are asked for, or edits. `shown`: the parent as it is shown."""
+        known, parent = self._known(request, extent), self._parent(request, extent, shown)
         return "\n\n".join([*known, *parent, *self._now(request, form)])
 
     def repair(self, program: str, evaluation: Evaluation, form: Form) -> str:
@@ -106,17 +108,20 @@ class StepText:
         if extent.contrast and request.contrast:
             yield self._fill("contrast", programs="\n\n".join(map(_with_verdict, request.contrast)))
 
-    def _parent(self, request: Request, extent: Extent) -> Iterator[str]:
+    def _parent(self, request: Request, extent: Extent, shown: Folded) -> Iterator[str]:
         """The program to change, and what was learned about it."""
         if request.parent is not None:
             evaluation = request.parent.evaluation
             said = told(evaluation, log=extent.log) if extent.details else headline(evaluation)
             yield self._fill(
                 "parent",
-                program=fenced(request.parent.candidate.source),
+                program=fenced(shown.text) + self._folded(shown),
                 evaluation=said,
                 verdict=headline(evaluation),
             )
+        focus = request.section(Focus)
+        if focus is not None and request.section(Question) is None:
+            yield self._fill("focus", workload=focus.workload, why=focus.why)
         attempts = request.section(Attempts)
         if extent.attempts and attempts is not None:
             yield self._fill("attempts", attempts="\n".join(map(_attempt, attempts.attempts)))
@@ -130,6 +135,9 @@ class StepText:
         summary = request.section(Summary)
         if summary is not None:
             yield self._fill("summary", summary=clip(summary.text, _SUMMARY_LENGTH))
+
+    def _folded(self, shown: Folded) -> str:
+        return "\n\n" + self._fill("folded") if shown.hidden else ""
 
     def _failures(self, failures: Sequence[Failure]) -> str:
         return self._fill("failures", failures="\n".join(map(_failure, failures)))
