@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
     Attempts,
@@ -26,18 +27,21 @@ from kernel_smith.records import (
     StepProposed,
     Task,
 )
+from kernel_smith.runs.config import winners_from
 from kernel_smith.runs.hardware import describe_hardware
 from kernel_smith.runs.requests import target_of
 from kernel_smith.runs.run import Run
 from kernel_smith.runs.state import RunState
-from kernel_smith.runs.winners import nearest_winners
+from kernel_smith.runs.winners import finds_at, finds_of_store, nearest_winners
 from kernel_smith.search.context import context_of
 from kernel_smith.search.focus import focus_of
 from kernel_smith.store import Store
+from kernel_smith.tasks import find_task
 from kernel_smith.testing.numbers import program
 from kernel_smith.testing.workloads import TASK, speeds_program, with_speeds
 
 NOW = datetime.now(UTC)
+RESULTS = Path(__file__).parents[2] / "results" / "h200"
 CONFIG = RunConfig(backend="cpp", proposers={"model": 1.0}, budget=Budget())
 
 
@@ -182,14 +186,55 @@ def test_winners_of_the_nearest_tasks_are_kept_with_the_run(tmp_path: Path) -> N
         won(store, far, 5.0)
         won(store, slow, 0.5)
         won(store, mine, 4.0)
-        found = nearest_winners(store, mine, "cpp")
+        found = nearest_winners(mine, finds_of_store(store, "cpp"))
         assert [(each.task, each.source) for each in found] == [
             ("log_softmax", program(3.0).source)
         ]
-        assert nearest_winners(store, mine, "triton") == []
+        assert nearest_winners(mine, finds_of_store(store, "triton")) == []
         with Run.start(store, mine, CONFIG) as run:
             (told,) = (part for part in context_of(run.state, None) if isinstance(part, Knowledge))
             assert told.winners[0].task == "log_softmax"
         paper = CONFIG.model_copy(update={"method": "paper"})
         with Run.start(store, mine, paper) as run:
             assert context_of(run.state, None) == ()
+
+
+def test_winners_of_another_store_are_found_as_well(tmp_path: Path) -> None:
+    near = Task(name="log_softmax", source=SOFTMAX.replace("softmax", "log_softmax"))
+    mine = Task(name="softmax", source=SOFTMAX)
+    theirs = tmp_path / "theirs.sqlite"
+    with Store.open(theirs, create=True) as store:
+        won(store, near, 3.0)
+    asked = CONFIG.model_copy(update={"settings": winners_from([theirs])})
+    own = tmp_path / "mine.sqlite"
+    with Store.open(own, create=True) as store, Run.start(store, mine, asked) as run:
+        (told,) = (part for part in context_of(run.state, None) if isinstance(part, Knowledge))
+    assert [each.source for each in told.winners] == [program(3.0).source]
+
+
+def test_winners_in_a_folder_of_results_are_those_that_its_records_name(tmp_path: Path) -> None:
+    near, other = find_task("row_softmax"), find_task("causal_softmax")
+    assert other.name != near.name
+    own, beside = program(3.0), program(4.0)
+    for name, candidate in (("kernel.py", own), ("another.py", beside)):
+        (tmp_path / name).write_text(candidate.source)
+    shown = made_up(near, own, 3.0, baselines=("eager", "compile"))
+    (tmp_path / "evaluation.json").write_text(shown.model_dump_json())
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "evaluation.json").write_text("[]")
+    found = nearest_winners(other, finds_at(tmp_path, "cpp"))
+    assert [(each.task, each.source) for each in found] == [("row_softmax", own.source)]
+    assert not nearest_winners(other, finds_at(tmp_path, "triton"))
+
+
+def test_the_results_of_this_repository_teach() -> None:
+    """A task of the same kind as one that is there."""
+    known = find_task("add_rms_norm_llm").model_dump(exclude={"content_hash"})
+    task = Task.model_validate(known | {"name": "my_norm", "source": known["source"] + "# mine"})
+    found = nearest_winners(task, finds_at(RESULTS, "triton"))
+    assert found and all("@triton.jit" in each.source for each in found)
+
+
+def test_a_place_without_anything_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="nothing to take winners from"):
+        winners_from([tmp_path / "gone"])

@@ -11,6 +11,7 @@ from kernel_smith.records import Budget, Candidate, RunConfig, Task
 from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.runs.method_file import declared_config, is_method_file, read_method
 from kernel_smith.runs.presets import NEED_A_MODEL, PRESETS, PROTOCOLS, find_preset, settings_of
+from kernel_smith.search.context import KNOWLEDGE, PLACES
 from kernel_smith.search.methods import find_method
 
 _SEED = "seed"  # who is named among the proposers, and writes a first program only
@@ -35,6 +36,7 @@ def configure(
     starts: Sequence[Candidate] | None = None,
     rewrites: bool = True,
     sweep: bool | None = None,
+    winners: Sequence[Path] = (),
 ) -> RunConfig:
     """Return a preset's configuration with what is named here in place of its own.
 
@@ -45,6 +47,8 @@ def configure(
     `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
     also with what the compiler makes of the task after its graph was rewritten. `sweep`: let the
     tuner try values out, many at a time, before it proposes some; None: for the CPU alone.
+    `winners`: stores, and folders of results, from which a model is shown what won on other tasks,
+    beside the run's own store.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
@@ -76,7 +80,8 @@ def configure(
             "untimed": untimed,
             "settings": _settings(config, models)
             | _chosen_by(config, policy)
-            | ({} if sweep is None else {"tuner": {"sweep": sweep}}),
+            | ({} if sweep is None else {"tuner": {"sweep": sweep}})
+            | winners_from(winners),
         }
     )
     if config.method in PROTOCOLS:
@@ -120,6 +125,17 @@ def _chosen_by(config: RunConfig, policy: str | None) -> dict[str, dict[str, Any
         return {}
     named = policy if "@http" in policy else str(Path(policy).absolute())
     return {_CHOOSER: config.settings.get(_CHOOSER, {}) | {"policy": named}}
+
+
+def winners_from(places: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """The settings by which a run shows winners that lie in these places."""
+    for place in places:
+        if not place.exists():
+            raise BadInput(
+                f"{place}: there is nothing to take winners from",
+                hint="name a store, or a folder of results with evaluation.json in it",
+            )
+    return {KNOWLEDGE: {PLACES: [str(place.absolute()) for place in places]}} if places else {}
 
 
 def _each_answer_counts(config: RunConfig) -> RunConfig:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 KNOWLEDGE = "knowledge"
 """Where a run's settings keep the winners of other tasks."""
+PLACES = "places"
+"""And where more of them are looked for than in the run's own store."""
 _ATTEMPTS = 6
 
 
