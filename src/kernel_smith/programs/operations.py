@@ -10,78 +10,14 @@ from collections.abc import Collection, Iterator
 from kernel_smith.programs.parsing import parse_python
 
 # What references of all kinds do to get at their numbers.
-_EVERYWHERE = frozenset(
-    [
-        "torch",
-        "nn",
-        "Tensor",
-        "Module",
-        "Parameter",
-        "super",
-        "__init__",
-        "getattr",
-        "append",
-        "arange",
-        "shape",
-        "size",
-        "dtype",
-        "device",
-        "numel",
-        "ndim",
-        "dim",
-        "float",
-        "double",
-        "half",
-        "to",
-        "type",
-        "contiguous",
-        "view",
-        "reshape",
-        "flatten",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "transpose",
-        "permute",
-        "empty",
-        "zeros",
-        "ones",
-        "randn",
-        "rand",
-        "int",
-        "range",
-        "len",
-        "isinstance",
-        "tuple",
-        "list",
-        "functional",
-        "F",
-        "self",
-        "float32",
-        "float16",
-        "bfloat16",
-        "int32",
-        "int64",
-        "long",
-        "item",
-        "weight",
-        "bias",
-        "detach",
-        "clone",
-        "register_buffer",
-        "to_copy",
-        "ones_like",
-        "zeros_like",
-        "empty_like",
-        "full",
-        "stack",
-        "cat",
-        "randint",
-        "chunk",
-        "promote_types",
-        "get_inputs",
-        "get_init_inputs",
-    ]
+_EVERYWHERE = re.compile(
+    r"torch|nn|Tensor|Module|Parameter|super|__init__|getattr|append|arange|shape|size|"
+    r"dtype|device|numel|ndim|dim|float|double|half|to|type|contiguous|view|reshape|"
+    r"flatten|unsqueeze|squeeze|expand|transpose|permute|empty|zeros|ones|randn|rand|int|"
+    r"range|len|isinstance|tuple|list|functional|F|self|float32|float16|bfloat16|int32|"
+    r"int64|long|item|weight|bias|detach|clone|register_buffer|to_copy|ones_like|"
+    r"zeros_like|empty_like|full|stack|cat|randint|chunk|promote_types|get_inputs|"
+    r"get_init_inputs"
 )
 _SIGNS: dict[type[ast.AST], str] = {ast.MatMult: "matmul", ast.Div: "div"}
 _SAME = {
@@ -125,7 +61,7 @@ def _words(part: ast.stmt, own: Collection[str]) -> Iterator[str]:
     for node in ast.walk(part):
         match node:
             case ast.Call(func=ast.Attribute(attr=name)) | ast.Call(func=ast.Name(id=name)):
-                if name not in _EVERYWHERE and name not in own:
+                if not _EVERYWHERE.fullmatch(name) and name not in own:
                     whole = _SAME.get(name, name)
                     yield from (word.lower() for word in _PART.findall(whole))
             case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in _SIGNS:
