@@ -16,6 +16,7 @@ from kernel_smith.records import (
     Focus,
     Interval,
     Knowledge,
+    KnownBaseline,
     Proposal,
     Reason,
     Remeasured,
@@ -86,6 +87,21 @@ def test_the_target_is_the_compilers_program_until_its_ratio_is_known(task: Task
     shown = shown.model_copy(update={"timing": timing})
     state.apply(Remeasured(candidate=seed.content_hash, evaluation=shown, confirming=True, at=NOW))
     assert target_of(state).startswith("torch.compile is 2.00 times as fast")
+
+
+def test_the_target_is_what_the_engine_has_kept_of_earlier_measurings(task: Task) -> None:
+    state = state_of(task)
+    kept = (
+        KnownBaseline(baseline="compile", ratio=1.8),
+        KnownBaseline(baseline="max-autotune", ratio=2.125),
+    )
+    own = program(1.5)
+    evaluation = made_up(task, own, 1.5).model_copy(update={"known_baselines": kept})
+    judged(state, Proposal(candidate=own, proposer="start"), evaluation)
+    assert target_of(state) == (
+        "torch.compile is 1.80 times as fast as eager PyTorch here, its mode max-autotune is 2.12 "
+        "times as fast: be faster than both."
+    )
 
 
 def test_attempts_of_the_lineage_are_told_slower_ones_included() -> None:

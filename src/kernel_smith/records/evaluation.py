@@ -112,6 +112,15 @@ class BaselineSpeedup(Record):
     speedup: Interval
 
 
+class KnownBaseline(Record):
+    """What another baseline than eager reaches, by a measuring that was kept."""
+
+    baseline: str
+    ratio: float = Field(
+        gt=0, description="times as fast as eager: the weighted geometric mean over workloads"
+    )
+
+
 class Timing(Record):
     speedups: tuple[BaselineSpeedup, ...] = Field(min_length=1)
     workloads: tuple[WorkloadTiming, ...] = Field(min_length=1)
@@ -262,6 +271,9 @@ class Evaluation(VersionedRecord):
         default=(), description="the kernels of one call under MetaX's mcTracer, if asked for"
     )
     telemetry: Telemetry | None = None
+    known_baselines: tuple[KnownBaseline, ...] = Field(
+        default=(), description="of those that were timed here before, or are now"
+    )
     binary: str | None = Field(
         default=None, description="the same for programs that compile to the same; null: not known"
     )

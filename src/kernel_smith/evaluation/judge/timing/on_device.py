@@ -35,6 +35,7 @@ from kernel_smith.evaluation.judge.timing.rival import Rival
 from kernel_smith.evaluation.judge.timing.standings import (
     EAGER,
     GRAPH,
+    BaselineRatios,
     against_graph,
     through_eager,
 )
@@ -86,6 +87,7 @@ class DeviceTiming:
             ),
             "ceilings": limits,
             "telemetry": sampler.telemetry(),
+            "known_baselines": BaselineRatios(self._task, device).known(COMPILED),
         }
         return Timings(outcomes, evidence)
 
