@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import parent_of
 from kernel_smith.records import (
@@ -17,6 +19,7 @@ from kernel_smith.records import (
     ConfirmationBegun,
     Evaluation,
     Event,
+    Options,
     Proposal,
     Reason,
     Remeasured,
@@ -263,3 +266,40 @@ def test_nobody_waits_for_an_evaluation_that_does_not_end(task: Task, config: Ru
     few = config.model_copy(update={"budget": Budget(evaluations=2)})
     run = Recorded(task, few, Hanging(speed_of), Nudger())
     assert run.run() == "interrupted"
+
+
+class Profiling(TrivialEngine):
+    """Notes of whom a list of kernels was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(speed_of)
+        self.profiled: list[str] = []
+
+    def submit(self, task: Task, candidate: Candidate, *rest: Any, **more: Any) -> Any:
+        if rest[0].profile:
+            self.profiled.append(candidate.content_hash)
+        return super().submit(task, candidate, *rest, **more)
+
+
+@pytest.mark.parametrize("reader", ["model", "tuner"])
+def test_of_each_new_best_the_kernels_are_listed_where_a_model_reads_them(
+    task: Task, reader: str
+) -> None:
+    engine, worker = Profiling(), Nudger()
+    config = RunConfig(
+        backend="cpp",
+        proposers={"nudger": 1.0, reader: 1e-9},
+        budget=Budget(evaluations=12),
+        options=Options(profile=False),
+    )
+    recorded = Recorded(task, config, engine, worker)
+    recorded.run()
+    confirmed = [
+        event.candidate
+        for event in recorded.events
+        if isinstance(event, Remeasured) and event.confirming
+    ]
+    bests = list(recorded.state.ranking.held)
+    assert len(bests) > 2
+    expected = bests if reader == "model" else []
+    assert engine.profiled[: -len(confirmed)] == expected

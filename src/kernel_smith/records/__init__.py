@@ -5,6 +5,7 @@ from kernel_smith.records.candidate import MAX_SOURCE, Candidate
 from kernel_smith.records.compile_report import CompileReport, KernelFailure, KernelResources
 from kernel_smith.records.device import (
     Ceilings,
+    CompiledKernel,
     Device,
     DeviceKernel,
     NsightKernel,
@@ -104,6 +105,7 @@ __all__ = [
     "Candidate",
     "Ceilings",
     "CompileReport",
+    "CompiledKernel",
     "Confinement",
     "ConfirmationBegun",
     "Contrast",
@@ -132,8 +134,8 @@ __all__ = [
     "KernelFailure",
     "KernelResources",
     "KernelShare",
-    "KnownBaseline",
     "Knowledge",
+    "KnownBaseline",
     "Label",
     "Lessons",
     "Limits",

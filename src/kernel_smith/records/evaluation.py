@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kernel_smith.records.base import Record, VersionedRecord
 from kernel_smith.records.device import (
     Ceilings,
+    CompiledKernel,
     Device,
     DeviceKernel,
     NsightKernel,
@@ -261,6 +262,9 @@ class Evaluation(VersionedRecord):
     )
     kernels: tuple[KernelShare, ...] = ()
     device: Device | None = Field(default=None, description="the GPU; null on the CPU")
+    compiled: tuple[CompiledKernel, ...] = Field(
+        default=(), description="kernels for a GPU, as the compiler describes them"
+    )
     device_kernels: tuple[DeviceKernel, ...] = ()
     rooflines: tuple[Roofline, ...] = Field(default=(), description="one per workload")
     ceilings: Ceilings | None = None

@@ -45,7 +45,7 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.budget import has_time_left, reason_to_stop, without_luck
 from kernel_smith.runs.confirm import answer, measure_at_length, next_to_confirm
-from kernel_smith.runs.remeasure import Remeasuring, remeasured
+from kernel_smith.runs.remeasure import Remeasuring, options_for_best, remeasured
 from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
 from kernel_smith.search.base import Exhausted, Strategy
@@ -304,7 +304,8 @@ class Loop:
 
     def _submit(self, step: Step, begin: float | None = None) -> None:
         """`begin`: when it was submitted the first time, if this is the second."""
-        options = self.state.config.options
+        config = self.state.config
+        options = config.options if self.state.best is not None else options_for_best(config)
         future = self._engine.submit(self.state.task, step.proposal.candidate, options)
         started = time.monotonic() if begin is None else begin
         self._evaluating[future] = _Submitted(step, started, again=begin is not None)

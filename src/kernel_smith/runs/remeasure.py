@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.records import Evaluation, MeasuredInVain, Remeasured
+from kernel_smith.records import Evaluation, MeasuredInVain, Options, Remeasured, RunConfig
 from kernel_smith.runs.state import RunState
 
 _ATTEMPTS = 2
+_READERS = {"model"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Challenge:
     def submit(self, state: RunState, engine: Evaluator) -> Future[Evaluation]:
         beside = None if self.of_champion else state.evaluated[self.champion].candidate
         candidate = state.evaluated[self.measured].candidate
-        return engine.submit(state.task, candidate, state.config.options, beside=beside)
+        options = state.config.options if self.of_champion else options_for_best(state.config)
+        return engine.submit(state.task, candidate, options, beside=beside)
 
     def after(self, shown: Evaluation, state: RunState) -> tuple[bool, Challenge | None]:
         """Return whether what was shown counts, and the measuring that is to follow."""
@@ -49,6 +51,14 @@ class Challenge:
             return not shown.stage.fleeting and says_more(shown, old), None
         settled = self.champion in state.confirmations or _is_clear(shown, old)
         return True, None if settled else replace(self, of_champion=True, attempt=1)
+
+
+def options_for_best(config: RunConfig) -> Options:
+    """How a program is evaluated that may be the best: with a list of its kernels, what they take
+    of the device and how full it is, where somebody takes part who reads that."""
+    if not _READERS & config.proposers.keys():
+        return config.options
+    return config.options.model_copy(update={"profile": True})
 
 
 @dataclass

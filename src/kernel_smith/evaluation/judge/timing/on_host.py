@@ -66,9 +66,7 @@ class HostTiming:
         known = self._keep_baselines(measurements)
         return Timings(outcomes, {"kernels": kernels, "known_baselines": known})
 
-    def _keep_baselines(
-        self, measurements: Mapping[str, Measurement]
-    ) -> tuple[KnownBaseline, ...]:
+    def _keep_baselines(self, measurements: Mapping[str, Measurement]) -> tuple[KnownBaseline, ...]:
         """Keep how those that were timed compare with eager, and return all that are known."""
         ratios = BaselineRatios(self._contestant.task, _processor(len(self._cores)))
         timed = [name for name in COMPILED if {name, EAGER} <= set(self._options.baselines)]
