@@ -20,6 +20,7 @@ from kernel_smith.proposers.model.repair import is_near_miss
 from kernel_smith.records import (
     Accuracy,
     Candidate,
+    Contrast,
     Elite,
     ErrorBin,
     Evaluation,
@@ -199,6 +200,21 @@ def test_a_model_that_is_shown_one_workloads_part_changes_that_alone_and_mends_i
     assert wrong in repair and "run_wide, 62 lines]" in repair
     assert first.candidate.source == _PROGRAM.replace("    x = x + 9", wrong, 1)
     assert second.candidate.source == _PROGRAM.replace("    x = x + 9", right, 1)
+
+
+def test_of_programs_beside_the_parent_the_same_part_is_shown() -> None:
+    focus = Focus(workload="odd", why="it is slow")
+    candidate = Candidate(source=_PROGRAM, name="mine.py")
+    other = Candidate(source=_PROGRAM.replace("x + 9", "x + nine"))
+    parent, beside = (
+        Elite(candidate=each, evaluation=made_up(_TWO, each, 1.0)) for each in (candidate, other)
+    )
+    context = (focus, Exemplars(programs=(beside,)), Contrast(programs=(beside,)))
+    asking = Request(task=_TWO, backend="cpp", parent=parent, context=context)
+    with OpenAIServer([answer(CHILD)]) as server, proposer(server) as asked:
+        asked.propose(asking)
+    shown = server.requests[0]["messages"][1]["content"]
+    assert shown.count("x + nine") == 2 and shown.count("run_wide, 62 lines]") == 3
 
 
 def test_who_is_asked_for_whole_programs_is_shown_the_whole_program() -> None:

@@ -104,6 +104,17 @@ def test_the_target_is_what_the_engine_has_kept_of_earlier_measurings(task: Task
     )
 
 
+def test_where_the_compiler_is_slower_than_eager_that_is_the_target(task: Task) -> None:
+    state = state_of(task)
+    own = program(1.5)
+    kept = (KnownBaseline(baseline="compile", ratio=0.74),)
+    evaluation = made_up(task, own, 1.5).model_copy(update={"known_baselines": kept})
+    judged(state, Proposal(candidate=own, proposer="start"), evaluation)
+    assert target_of(state).endswith(
+        "0.74 times as fast as eager PyTorch here: be faster than eager PyTorch."
+    )
+
+
 def test_attempts_of_the_lineage_are_told_slower_ones_included() -> None:
     state = state_of(TASK)
     before: str | None = None

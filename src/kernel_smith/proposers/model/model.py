@@ -143,7 +143,7 @@ class ModelProposer:
         assert failed.conversation is not None
         shown, workload = Folded(failed.candidate.source), failed.details.get(_FOLDED)
         if workload is not None:
-            shown = self._prompts.folded(failed.candidate.source, workload, request)
+            shown = self._prompts.folded(failed.candidate.source, request, workload)
         messages = follow_up(self._prompts, failed, shown, missed.evaluation)
         preferred = failed.conversation.model
         outcome = await self._ask(messages, shown, request.seed, preferred)

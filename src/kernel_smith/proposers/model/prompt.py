@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 
 from kernel_smith.errors import BadInput
-from kernel_smith.programs.fold import Folded, fold
+from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
 from kernel_smith.proposers.model.sections import (
@@ -20,23 +20,21 @@ from kernel_smith.proposers.model.sections import (
     clip,
     extents,
     fenced,
+    focused,
     others_of,
 )
 from kernel_smith.proposers.model.texts import Templates
 from kernel_smith.records import (
     Elite,
     Evaluation,
-    Focus,
     Message,
     Precision,
-    Question,
     Request,
     Task,
 )
 
 _LEAST_SHOWN = 400
 _LONG_LINES = 300
-_WORTH_FOLDING = 40  # lines
 
 _PRECISION = {
     Precision.STRICT: "Precision is strict: compute and accumulate in the inputs' own dtypes or "
@@ -100,15 +98,13 @@ class Prompts:
         without what others need. Nothing is folded where the whole program is to be written."""
         if request.parent is None:
             return Folded("")
-        source, focus = request.parent.candidate.source, request.section(Focus)
-        return Folded(source) if focus is None else self.folded(source, focus.workload, request)
+        return self.folded(request.parent.candidate.source, request)
 
-    def folded(self, source: str, workload: str, request: Request) -> Folded:
-        """A program of a request's task without what only other workloads need."""
-        if self._settings.mode == "full" or request.section(Question) is not None:
+    def folded(self, source: str, request: Request, workload: str | None = None) -> Folded:
+        """A program that is to be changed for the request's focus, or for this workload."""
+        if self._settings.mode == "full":
             return Folded(source)
-        found = fold(source, workload, [other.name for other in request.task.workloads])
-        return found if found.lines >= _WORTH_FOLDING else Folded(source)
+        return focused(source, request, workload)
 
     def _form_for(self, shown: Folded) -> Form:
         """Of a long program few lines change, and to write all of them anew invites mistakes."""
