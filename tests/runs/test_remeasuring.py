@@ -1,4 +1,4 @@
-"""Contenders are measured again beside everything else, and count as bests only then."""
+"""Challengers are measured again beside everything else, and count as bests only then."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Lucky(TrivialEngine):
 
 
 class Late(TrivialEngine):
-    """Answers to contenders when it is allowed to."""
+    """Answers to challengers when it is allowed to."""
 
     def __init__(self) -> None:
         super().__init__(speed_of)
@@ -183,11 +183,11 @@ def test_what_led_when_the_process_was_killed_is_measured_again(
         with Run.resume(store, name) as again:
             again.search(TrivialEngine(lambda _: 1.0), workers={"nudger": worker})
         events = [event for _, event in store.events(name)]
-    contender = program(9.0).content_hash
+    challenger = program(9.0).content_hash
     measured = [event for event in events if isinstance(event, Remeasured)]
-    assert measured[0].candidate == contender and not measured[0].confirming
-    assert worker.learned == [program(1.0).content_hash, contender], "and heard of it once"
-    assert again.state.evaluated[contender].score < 1
+    assert measured[0].candidate == challenger and not measured[0].confirming
+    assert worker.learned == [program(1.0).content_hash, challenger], "and heard of it once"
+    assert again.state.evaluated[challenger].score < 1
 
 
 def test_a_worker_hears_of_a_contender_what_it_showed_again(task: Task, config: RunConfig) -> None:
@@ -202,8 +202,8 @@ def test_a_worker_hears_of_a_contender_what_it_showed_again(task: Task, config: 
     few = config.model_copy(update={"budget": Budget(evaluations=8)})
     run = Recorded(task, few, Lucky(), Noting())
     run.run()
-    contenders = {event.candidate for event in run.events if isinstance(event, Remeasured)}
-    known = contenders & heard.keys()
+    challengers = {event.candidate for event in run.events if isinstance(event, Remeasured)}
+    known = challengers & heard.keys()
     assert known
     assert {heard[name] for name in known} == {1.0}
 

@@ -219,7 +219,7 @@ class Noted(VersionedRecord):
 
 
 class Remeasured(VersionedRecord):
-    """A contender was measured again before it was called the best."""
+    """A challenger was measured again before it was called the best."""
 
     kind: Literal["remeasured"] = "remeasured"
     candidate: str

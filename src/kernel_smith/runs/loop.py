@@ -283,7 +283,7 @@ class Loop:
         return [name for name in able if asked[name] < most]
 
     def _submit_ready(self) -> None:
-        """Keep the lanes busy: with contenders first, since all that follows builds on them."""
+        """Keep the lanes busy: with challengers first, since all that follows builds on them."""
         lanes = self.state.config.evaluations_in_flight
         while self._remeasuring.waiting and self._lanes_in_use < lanes:
             self._remeasuring.submit()
@@ -415,7 +415,7 @@ class Loop:
                     self._teach(step)
 
     def _teach(self, step: Step) -> None:
-        """Of a contender, what was measured again counts, and not what chose it."""
+        """Of a challenger, what was measured again counts, and not what chose it."""
         worker = self._workers.get(step.proposal.proposer)
         if worker is not None:
             known = self.state.evaluated[step.proposal.candidate.content_hash]

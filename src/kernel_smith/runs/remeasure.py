@@ -1,6 +1,6 @@
 """A new best is measured again: the luckiest of many measurements looks best.
 
-What counts is what the contender shows now, side by side with the old best. Unless it is faster
+What counts is what the challenger shows now, side by side with the old best. Unless it is faster
 there beyond doubt, and by its own figures as well, the old best is measured again, too, if it was
 not confirmed: nothing as short says more than that did. Whoever fails now has failed. A measuring
 that was too noisy, or took too long, is made a second time.
@@ -25,16 +25,16 @@ _READERS = {"model"}
 
 @dataclass(frozen=True)
 class Challenge:
-    """One measuring that is to come: of a contender, or of the best that it challenges."""
+    """One measuring that is to come: of a challenger, or of the best that it challenges."""
 
-    contender: str
+    challenger: str
     champion: str
     of_champion: bool = False
     attempt: int = 1
 
     @property
     def measured(self) -> str:
-        return self.champion if self.of_champion else self.contender
+        return self.champion if self.of_champion else self.challenger
 
     def submit(self, state: RunState, engine: Evaluator) -> Future[Evaluation]:
         beside = None if self.of_champion else state.evaluated[self.champion].candidate
@@ -84,10 +84,10 @@ class Remeasuring:
 
     def add_open(self) -> None:
         """Measure those again that lead and were not, such as when the run was interrupted."""
-        known = {challenge.contender for challenge in self._all()}
-        for contender, champion in self._state.ranking.challenges.items():
-            if contender not in known:
-                self.waiting.append(Challenge(contender, champion))
+        known = {challenge.challenger for challenge in self._all()}
+        for challenger, champion in self._state.ranking.challenges.items():
+            if challenger not in known:
+                self.waiting.append(Challenge(challenger, champion))
 
     def submit(self) -> None:
         """Have the next one that waits measured."""

@@ -173,7 +173,7 @@ class Run:
         return number
 
     def _measure_again(self, engine: Evaluator, emit: Callable[[Event], None]) -> None:
-        """Measure a contender, and whom it challenges, before anybody goes on."""
+        """Measure a challenger, and whom it challenges, before anybody goes on."""
         done: SimpleQueue[Future[Evaluation]] = SimpleQueue()
         remeasuring = Remeasuring(self.state, engine, done.put)
         remeasuring.add_open()

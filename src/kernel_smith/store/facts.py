@@ -191,7 +191,7 @@ class RunFacts:
         self.funnel.update(self._passed[candidate])
 
     def _note_lead(self) -> None:
-        """A contender shows in the curve once it was measured again."""
+        """A challenger shows in the curve once it was measured again."""
         best = self.ranking.best
         if best in self.ranking.challenges or (best is None and not self.curve):
             return

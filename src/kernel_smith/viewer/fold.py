@@ -176,7 +176,7 @@ class RunFold:
             return None
 
     def _note_best(self, is_new: bool) -> None:
-        """A contender counts once it was measured again."""
+        """A challenger counts once it was measured again."""
         best = self.history.best
         if best is None or best.speedup is None or self.at is None:
             return
