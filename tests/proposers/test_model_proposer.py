@@ -481,7 +481,7 @@ def test_a_cap_on_dollars_demands_prices() -> None:
 def test_a_budget_that_is_reserved_for_others_is_not_held_against_the_model() -> None:
     with (
         OpenAIServer([Reply(answer(CHILD).text, latency=1)]) as server,
-        proposer(server, give_up_after=1, tokens=6000) as asked,
+        proposer(server, give_up_after=1, tokens=7000) as asked,
     ):
         under_way = asked.start(request())
         while not server.requests:

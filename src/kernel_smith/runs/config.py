@@ -139,8 +139,9 @@ def winners_from(places: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 
 def _each_answer_counts(config: RunConfig) -> RunConfig:
-    """Nothing is asked twice, and what failed is mended by a round like any other."""
-    plain = {"max_repairs": 0, "asks_again": False, "give_up_after": None}
+    """Nothing is asked twice, what failed is mended by a round like any other, and nobody is taught
+    beforehand."""
+    plain = {"max_repairs": 0, "asks_again": False, "give_up_after": None, "guides": False}
     model = config.settings.get("model", {}) | plain
     return config.model_copy(update={"settings": config.settings | {"model": model}})
 

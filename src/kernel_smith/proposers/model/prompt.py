@@ -8,9 +8,11 @@ one.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernel_smith.errors import BadInput
+from kernel_smith.knowledge import sections_for
 from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
@@ -137,6 +139,13 @@ class Prompts:
             self._stable[key] = (task, self._fill_system(*key[1:], task=task))
         return self._stable[key][1]
 
+    def _sheet(self, task: Task, backend: str, hardware: str) -> Iterator[str]:
+        """What is known about such kernels on such a machine, beside its description."""
+        sections = sections_for(task, backend, hardware) if self._settings.guides else ()
+        if sections:
+            known = "\n\n".join(section.markdown for section in sections)
+            yield self._templates.fill("guides", guides=known)
+
     def _fill_system(self, backend: str, hardware: str, target: str, *, task: Task) -> str:
         return self._templates.fill(
             "system",
@@ -145,7 +154,9 @@ class Prompts:
             library=_library(task),
             precision=_precision(task),
             variants=_variants(task),
-            hardware=hardware or "Not described.",
+            hardware="\n\n".join(
+                [hardware or "Not described.", *self._sheet(task, backend, hardware)]
+            ),
             target=target or "Not known yet.",
             name=task.name,
             description=task.description or "See the reference.",
