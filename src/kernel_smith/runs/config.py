@@ -37,6 +37,7 @@ def configure(
     rewrites: bool = True,
     sweep: bool | None = None,
     winners: Sequence[Path] = (),
+    counters: bool = False,
 ) -> RunConfig:
     """Return a preset's configuration with what is named here in place of its own.
 
@@ -48,7 +49,8 @@ def configure(
     also with what the compiler makes of the task after its graph was rewritten. `sweep`: let the
     tuner try values out, many at a time, before it proposes some; None: for the CPU alone.
     `winners`: stores, and folders of results, from which a model is shown what won on other tasks,
-    beside the run's own store.
+    beside the run's own store. `counters`: let a profiler look at the best, without the sandbox,
+    when nothing better is found.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
@@ -78,6 +80,7 @@ def configure(
             "proposals_in_flight": max(config.proposals_in_flight, lanes),
             "seed": seed,
             "untimed": untimed,
+            "counters": counters,
             "settings": _settings(config, models)
             | _chosen_by(config, policy)
             | ({} if sweep is None else {"tuner": {"sweep": sweep}})

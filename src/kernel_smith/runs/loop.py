@@ -45,6 +45,7 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.budget import has_time_left, reason_to_stop, without_luck
 from kernel_smith.runs.confirm import answer, measure_at_length, next_to_confirm
+from kernel_smith.runs.counters import Looking
 from kernel_smith.runs.remeasure import Remeasuring, options_for_best, remeasured
 from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
@@ -108,6 +109,7 @@ class Loop:
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._ready: deque[tuple[Proposal, Label]] = deque()
         self._remeasuring = Remeasuring(state, engine, self._done.put)
+        self._looking = Looking(state, engine, self._done.put)
         self._fruitless = 0
         self._exhausted: str | None = None
         self.stopping = False
@@ -335,6 +337,10 @@ class Loop:
             self._take_evaluation(future)
         elif future in self._remeasuring.under_way:
             self._take_remeasured(future)
+        elif future in self._looking.under_way:
+            seen = self._looking.take(future)
+            if seen is not None:
+                self.emit(seen)
         else:
             self._take_proposal(future)
 
@@ -401,6 +407,7 @@ class Loop:
         )
         assert step is not None
         self._remeasuring.add_open()
+        self._looking.begin()
         name = step.proposal.candidate.content_hash
         if name not in self.state.ranking.challenges:
             self._teach(step)

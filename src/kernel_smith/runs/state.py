@@ -9,6 +9,7 @@ from kernel_smith.programs import fingerprint
 from kernel_smith.records import (
     Attempt,
     Candidate,
+    Counted,
     Elite,
     Evaluation,
     Event,
@@ -109,6 +110,8 @@ class RunState(RunFacts):
                 self.steps.pop(event.step, None)
             case Remeasured():
                 self._replace_evaluation(event)
+            case Counted():
+                self._note_counters(event)
         return None
 
     def is_known(self, candidate: Candidate) -> bool:
@@ -214,6 +217,11 @@ class RunState(RunFacts):
         )
         self.failures.setdefault(parent, []).append(failure)
 
+    def _note_counters(self, event: Counted) -> None:
+        known = self.evaluated[event.candidate]
+        shown = known.evaluation.model_copy(update={"nsight": event.nsight})
+        self.evaluated[event.candidate] = Elite(candidate=known.candidate, evaluation=shown)
+
     def _replace_evaluation(self, event: Remeasured) -> None:
         name, evaluation = event.candidate, event.evaluation
         self._note_baselines(evaluation)
@@ -223,8 +231,11 @@ class RunState(RunFacts):
         else:
             self.confirmations.pop(name, None)
         if evaluation.stage is not Stage.UNSTABLE:  # which says nothing
-            known = self.evaluated[name].candidate
-            self.evaluated[name] = Elite(candidate=known, evaluation=evaluation)
+            known = self.evaluated[name]
+            counted = known.evaluation.nsight or evaluation.nsight
+            if counted:
+                evaluation = evaluation.model_copy(update={"nsight": counted})
+            self.evaluated[name] = Elite(candidate=known.candidate, evaluation=evaluation)
             if name in self.ranking.scores:
                 self.front.note(self.evaluated[name])
             if name in self._untimed:

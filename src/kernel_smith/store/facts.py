@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 
 from kernel_smith.records import (
     Conversation,
+    Counted,
     Declined,
     Evaluation,
     Event,
@@ -127,7 +128,7 @@ class RunFacts:
                 self._pay(event.note.conversation)
             case Remeasured():
                 self._note_remeasured(event)
-            case MeasuredInVain():
+            case MeasuredInVain() | Counted():
                 self.device_seconds += event.seconds
             case Declined():
                 self.device_seconds += event.device_seconds

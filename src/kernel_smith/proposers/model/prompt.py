@@ -140,7 +140,8 @@ class Prompts:
         return self._stable[key][1]
 
     def _sheet(self, task: Task, backend: str, hardware: str) -> Iterator[str]:
-        """What is known about such kernels on such a machine, beside its description."""
+        """The machine, and what is known about such kernels on it."""
+        yield hardware or "Not described."
         sections = sections_for(task, backend, hardware) if self._settings.guides else ()
         if sections:
             known = "\n\n".join(section.markdown for section in sections)
@@ -154,9 +155,7 @@ class Prompts:
             library=_library(task),
             precision=_precision(task),
             variants=_variants(task),
-            hardware="\n\n".join(
-                [hardware or "Not described.", *self._sheet(task, backend, hardware)]
-            ),
+            hardware="\n\n".join(self._sheet(task, backend, hardware)),
             target=target or "Not known yet.",
             name=task.name,
             description=task.description or "See the reference.",
