@@ -52,6 +52,7 @@ def optimize(
     method: str | None = None,
     proposers: Sequence[str] | None = None,
     policy: str | None = None,
+    winners: Sequence[str | Path] = (),
     budget: Budget | None = None,
     lanes: int = 1,
     engine: str | None = None,
@@ -67,9 +68,9 @@ def optimize(
     `models` are those to ask: a TOML file, or NAME[@BASE_URL], one or several.
 
     `starts` are texts to start from, in place of the task's own. `preset`, `method`, `proposers`,
-    `policy` and `precision` are those of `kernel-smith optimize`. `engine` is the address of
-    whoever evaluates; None: this machine, with as many candidates at once as `lanes`. Every step is
-    kept in `store`. Raises `BadInput` if no program to start from is accepted.
+    `policy`, `precision` and `winners` are those of `kernel-smith optimize`. `engine` is the
+    address of whoever evaluates; None: this machine, with as many candidates at once as `lanes`.
+    Every step is kept in `store`. Raises `BadInput` if no program to start from is accepted.
     """
     task = with_precision(_task(target, example_inputs), precision)
     chosen = backend or _backend_for(target)
@@ -91,6 +92,7 @@ def optimize(
         models=_model_settings(models),
         rebudget=partial(limited, limits=limits) if budget is None else lambda _: budget,
         lanes=lanes,
+        winners=[Path(place) for place in winners],
         starts=[Candidate(backend=chosen, source=text, name="start.py") for text in starts] or None,
     )
     if "model" in config.proposers:

@@ -184,3 +184,25 @@ def test_against_the_graph_plain_calls_are_held_against_the_replay_of_eager() ->
     assert (found.ratio, found.seconds) == (direct.ratio, direct.seconds)
     assert found.plain is not None
     assert math.exp(found.plain.mean) == pytest.approx(3)
+
+
+# ---------------------------------------------------------------- telling
+
+
+def test_what_is_known_on_all_workloads_is_told_as_their_mean_by_weight(
+    small_task: Task, tmp_path: Path
+) -> None:
+    heavy = LARGE.model_copy(update={"weight": 3.0})
+    task = small_task.model_copy(update={"workloads": (SMALL, heavy)})
+    kept = BaselineRatios(task, "A processor, 2 timed", tmp_path)
+    for workload, ratio in ((SMALL, 1.0), (heavy, 16.0)):
+        assert kept.known(["compile", "max-autotune"]) == ()
+        kept.put(workload, "compile", KNOWN.model_copy(update={"ratio": certain(ratio)}))
+    (known,) = kept.known(["compile", "max-autotune"])
+    assert known.baseline == "compile" and known.ratio == pytest.approx(8.0)
+    assert BaselineRatios(task, "A processor, 1 timed", tmp_path).known(["compile"]) == ()
+    assert BaselineRatios(task, DEVICE, tmp_path).known(["compile"]) == ()
+
+
+def certain(ratio: float) -> Ratio:
+    return Ratio(mean=math.log(ratio), error=0.0, freedom=9)

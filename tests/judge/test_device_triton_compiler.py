@@ -136,6 +136,19 @@ def test_the_same_is_compiled_once_and_served_by_the_same_name(
     assert triton_compiler.compiling_seconds == spent
 
 
+def test_the_registers_of_a_kernel_are_known_also_where_it_was_compiled_before(
+    triton_compiler: TritonCompiler, processes: ProcessPool, turns: Witness
+) -> None:
+    triton_compiler.provide(need())
+    triton_compiler.provide(need())
+    another = TritonCompiler(processes, CoreSet.choose(None), Limits(), cast(DeviceLock, turns))
+    another.provide(need())
+    for (kernel,) in (triton_compiler.resources, another.resources):
+        assert kernel.name == "store" and kernel.registers and kernel.spill_bytes == 0
+    assert another.compiling_seconds == 0
+    another.close()
+
+
 def test_another_source_or_other_flags_are_another_product(triton_compiler: TritonCompiler) -> None:
     flags = [*FLAGS, "--opt-level", "0"]
     needs = [need(), need(number=8), need(flags=flags)]

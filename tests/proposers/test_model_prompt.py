@@ -94,6 +94,15 @@ def test_what_is_stable_comes_first_and_the_request_last() -> None:
     assert [shown.candidate.source for shown in prompt.exemplars] == ["TOP", "OTHER"]
 
 
+def test_what_is_known_of_a_device_is_told_once_for_all_unless_nobody_wants_it() -> None:
+    h200 = request(backend="triton", hardware="GPU: NVIDIA H200, 132 multiprocessors.")
+    system = prompts().build(h200).messages[0].content
+    assert in_order(system, "132 multiprocessors", "What an H200 offers", "What is to be beaten")
+    assert "What x86-64 offers" not in system
+    plain = prompts(guides=False).build(h200).messages[0].content
+    assert "132 multiprocessors" in plain and "offers" not in plain
+
+
 def test_the_stable_part_is_the_same_for_every_step() -> None:
     first = prompts().build(request())
     second = prompts().build(request(parent=elite("ANOTHER"), lessons=(), failures=()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,20 +15,24 @@ from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import Worker
 from kernel_smith.proposers.model import Model, ModelProposer, Settings, failures
+from kernel_smith.proposers.model.choice import Choice
 from kernel_smith.proposers.model.repair import is_near_miss
 from kernel_smith.records import (
     Accuracy,
     Candidate,
+    Contrast,
     Elite,
     ErrorBin,
     Evaluation,
     Exemplars,
+    Focus,
     Lessons,
     Proposal,
     Reason,
     Request,
     Task,
     Usage,
+    Workload,
 )
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 
@@ -86,7 +91,8 @@ def test_a_proposal_tells_where_it_came_from() -> None:
     assert proposal.proposer == "model"
     assert proposal.parents == (Candidate(source=PARENT).content_hash, other.candidate.content_hash)
     assert proposal.summary == "swap the operands."
-    assert proposal.details == {"mode": "full"}
+    before = {"value": 1.0, "low": 0.99, "high": 1.01}
+    assert proposal.details == {"mode": "full", "parent_speedup": before}
     conversation = proposal.conversation
     assert conversation is not None
     assert conversation.model == "model-0"
@@ -159,6 +165,66 @@ def test_a_near_miss_is_mended_in_a_follow_up() -> None:
     assert [message["role"] for message in told] == ["system", "user", "assistant", "user"]
     assert told[2]["content"] == answer(CHILD).text.strip()
     assert "line 3: no such thing" in told[3]["content"]
+
+
+_TWO = Task(
+    name="two", source="class Model: ...", workloads=(Workload(name="odd"), Workload(name="wide"))
+)
+_STEPS = "".join(f"    x = x + {number}\n" for number in range(60))
+_FUNCTIONS = "".join(f"def run_{name}(x):\n{_STEPS}    return x\n\n\n" for name in ("odd", "wide"))
+_PROGRAM = f"import torch\n\n\n{_FUNCTIONS}class ModelNew(torch.nn.Module):\n" + (
+    "    def forward(self, x):\n        return run_odd(x) if len(x) == 9 else run_wide(x)\n"
+)
+
+
+def edit(old: str, new: str) -> Reply:
+    return Reply(f"Change: it.\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n")
+
+
+def test_a_model_that_is_shown_one_workloads_part_changes_that_alone_and_mends_it() -> None:
+    """The lines that it names are in the folded part as well, where they are not meant."""
+    focus = Focus(workload="odd", why="it is at 20% of the device's limit")
+    candidate = Candidate(source=_PROGRAM, name="mine.py")
+    parent = Elite(candidate=candidate, evaluation=made_up(_TWO, candidate, 1.0))
+    asking = Request(task=_TWO, backend="cpp", parent=parent, context=(focus,))
+    wrong, right = "    x = x * nine", "    x = x * 9"
+    replies = [edit("    x = x + 9", wrong), edit(wrong, right)]
+    with OpenAIServer(replies) as server, proposer(server) as asked:
+        first = asked.propose(asking)
+        asked.learn(first, made_up(_TWO, first.candidate, Reason.COMPILER_REJECTED))
+        second = asked.propose(asking)
+    shown = server.requests[0]["messages"][1]["content"]
+    assert shown.count("    x = x + 9\n") == 1 and "run_wide, 62 lines]" in shown
+    assert "`odd` is the one with the most left to gain: it is at 20%" in shown
+    repair = server.requests[1]["messages"][-1]["content"]
+    assert wrong in repair and "run_wide, 62 lines]" in repair
+    assert first.candidate.source == _PROGRAM.replace("    x = x + 9", wrong, 1)
+    assert second.candidate.source == _PROGRAM.replace("    x = x + 9", right, 1)
+
+
+def test_of_programs_beside_the_parent_the_same_part_is_shown() -> None:
+    focus = Focus(workload="odd", why="it is slow")
+    candidate = Candidate(source=_PROGRAM, name="mine.py")
+    other = Candidate(source=_PROGRAM.replace("x + 9", "x + nine"))
+    parent, beside = (
+        Elite(candidate=each, evaluation=made_up(_TWO, each, 1.0)) for each in (candidate, other)
+    )
+    context = (focus, Exemplars(programs=(beside,)), Contrast(programs=(beside,)))
+    asking = Request(task=_TWO, backend="cpp", parent=parent, context=context)
+    with OpenAIServer([answer(CHILD)]) as server, proposer(server) as asked:
+        asked.propose(asking)
+    shown = server.requests[0]["messages"][1]["content"]
+    assert shown.count("x + nine") == 2 and shown.count("run_wide, 62 lines]") == 3
+
+
+def test_who_is_asked_for_whole_programs_is_shown_the_whole_program() -> None:
+    focus = Focus(workload="odd", why="it is slow")
+    candidate = Candidate(source=_PROGRAM, name="mine.py")
+    parent = Elite(candidate=candidate, evaluation=made_up(_TWO, candidate, 1.0))
+    asking = Request(task=_TWO, backend="cpp", parent=parent, context=(focus,))
+    with OpenAIServer([answer(CHILD)]) as server, proposer(server, mode="full") as asked:
+        asked.propose(asking)
+    assert server.requests[0]["messages"][1]["content"].count("    x = x + 9\n") == 2
 
 
 def test_repairs_are_bounded() -> None:
@@ -276,6 +342,45 @@ def test_models_are_asked_by_weight_and_chance_is_the_requests() -> None:
     assert again.model == names[3]
 
 
+@pytest.mark.parametrize(("price", "often"), [(1.0, "good"), (100.0, "cheap")])
+def test_of_several_models_the_one_that_gains_most_per_dollar_is_asked_more_often(
+    price: float, often: str
+) -> None:
+    """The good one gains 20% each time, the cheap one 5%."""
+    priced = {"price_completion": 1.0, "max_tokens": 1000}
+    gains = {"good": 1.2, "cheap": 1.05}
+    with OpenAIServer([answer(CHILD)]) as server:
+        models = (
+            Model(name="good", base_url=server.base_url, price_prompt=price, **priced),
+            Model(name="cheap", base_url=server.base_url, price_prompt=1.0, **priced),
+        )
+        asked, again = (ModelProposer(Settings(models=models)) for _ in range(2))
+        names = []
+        for seed in range(60):
+            made = asked.propose(request(seed=seed))
+            assert made.conversation is not None
+            names.append(made.conversation.model)
+            shown = made_up(TASK, made.candidate, gains[names[-1]])
+            asked.learn(made, shown)
+            again.learn(made, shown)  # as where a run is resumed
+        later = [again.propose(request(seed=seed)).conversation for seed in range(60, 80)]
+        asked.close()
+        again.close()
+    resumed = [said.model for said in later if said is not None]
+    assert names[30:].count(often) > 20 and resumed.count(often) > 12
+    assert len(set(names)) == 2  # nobody is forgotten
+
+
+def test_answers_of_no_use_cost_as_well() -> None:
+    models = tuple(Model(name=name, base_url="http://h/v1") for name in ("talks", "writes"))
+    choice, usage = Choice(models), Usage(prompt_tokens=1000, completion_tokens=500)
+    for _ in range(20):
+        choice.note("talks", usage, gain=0.0)
+        choice.note("writes", usage, gain=1.05)
+    drawn = [choice.draw(models, random.Random(seed)).name for seed in range(100)]
+    assert drawn.count("writes") > 70
+
+
 def test_a_model_that_is_not_there_is_left_out() -> None:
     with (
         OpenAIServer([Reply(status=404)]) as gone,
@@ -376,7 +481,7 @@ def test_a_cap_on_dollars_demands_prices() -> None:
 def test_a_budget_that_is_reserved_for_others_is_not_held_against_the_model() -> None:
     with (
         OpenAIServer([Reply(answer(CHILD).text, latency=1)]) as server,
-        proposer(server, give_up_after=1, tokens=6000) as asked,
+        proposer(server, give_up_after=1, tokens=7000) as asked,
     ):
         under_way = asked.start(request())
         while not server.requests:

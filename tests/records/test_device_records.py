@@ -10,8 +10,21 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from kernel_smith.records import Ceilings, Device, DeviceKernel, Record, Roofline, Telemetry
-from kernel_smith.records.device_prose import render_kernels, render_roofline, render_telemetry
+from kernel_smith.records import (
+    Ceilings,
+    CompiledKernel,
+    Device,
+    DeviceKernel,
+    Record,
+    Roofline,
+    Telemetry,
+)
+from kernel_smith.records.device_prose import (
+    render_compiled,
+    render_kernels,
+    render_roofline,
+    render_telemetry,
+)
 from kernel_smith.records.schema_files import FOLDER
 
 DEVICE = Device(
@@ -190,3 +203,18 @@ def test_telemetry_is_one_line_unless_the_clock_was_held_down() -> None:
 def test_missing_telemetry_says_why() -> None:
     text = render_telemetry(Telemetry(missing="no driver"))
     assert text == "Device while timed: not observed (no driver)."
+
+
+def test_what_compilers_say_of_kernels_is_told_where_nothing_was_profiled() -> None:
+    kernels = (
+        CompiledKernel(name="rows", registers=168, spill_bytes=24, shared_bytes=2048),
+        CompiledKernel(name="rows", registers=168, spill_bytes=24, shared_bytes=2048),
+        CompiledKernel(name="launcher"),
+    )
+    told = render_compiled(kernels, DEVICE)
+    assert told.splitlines()[1:] == [
+        "  rows: 168 registers, 24 bytes spilled, 2 KiB shared per block, registers leave room for "
+        "19% of a multiprocessor's warps"
+    ]
+    assert "leave room" not in render_compiled(kernels, None)
+    assert render_compiled(kernels[2:], DEVICE) == ""

@@ -233,17 +233,17 @@ def test_a_new_best_is_measured_again_beside_the_old_one(task: Task, config: Run
     run = Recorded(task, config, Noting(speed_of))
     run.loop.run(opener())
     assert pairs
-    assert all(contender > champion for contender, champion in pairs)
+    assert all(challenger > champion for challenger, champion in pairs)
     assert len(run.of(Remeasured)) >= len(pairs)
 
 
 @pytest.mark.parametrize(
-    ("gain", "measured"), [(1.5, ["contender"]), (1.005, ["contender", "champion"])]
+    ("gain", "measured"), [(1.5, ["challenger"]), (1.005, ["challenger", "champion"])]
 )
 def test_the_old_best_is_measured_again_unless_the_new_one_is_faster_beyond_doubt(
     task: Task, config: RunConfig, gain: float, measured: list[str]
 ) -> None:
-    names = {program(1.0).content_hash: "champion", program(gain).content_hash: "contender"}
+    names = {program(1.0).content_hash: "champion", program(gain).content_hash: "challenger"}
     engine = TrivialEngine(speed_of)
     few = config.model_copy(update={"proposers": {}})
     run = Recorded(task, few, engine)

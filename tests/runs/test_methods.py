@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_search import NONSENSE, Searched, answer, brings_a_kernel, search
+from scripted_search import NONSENSE, PROGRAM, Searched, answer, brings_a_kernel, search
 
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
@@ -26,8 +26,10 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.config import configure
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.islands.islands import Islands
 from kernel_smith.search.methods import make_strategy
 from kernel_smith.testing.numbers import program, speed_of
+from kernel_smith.testing.openai_server import Reply
 
 # ---------------------------------------------------------------- what others are compared with
 
@@ -72,6 +74,57 @@ def test_one_shot_that_fails_is_not_mended(tmp_path: Path, task: Task) -> None:
     assert found.state.best is None
 
 
+def test_refinement_changes_the_best_of_answers_that_begin_with_the_reference(
+    tmp_path: Path, task: Task
+) -> None:
+    """Each answer is a round, and none is mended: a failed one leaves the best what it was."""
+    replies = [answer(1.5), answer(-1.0), answer(3.0), NONSENSE, answer(2.0), answer(2.5)]
+    brings = brings_a_kernel(task, tmp_path)
+    found = search(tmp_path, brings, "refinement", replies, Budget(rounds=6))
+    first, *later = found.answers
+    assert first.proposal.proposer == "model" and first.parent is None
+    assert "class Model: pass" in found.asked[0][0]["content"]
+    by_hash = {step.proposal.candidate.content_hash: step for step in found.state.steps.values()}
+    parents = [speed_of(by_hash[step.parent].proposal.candidate) for step in later]
+    assert parents[:2] == [1.5, 1.5] and parents[-1] == 3.0
+    assert len(found.asked) == 6 and all(len(messages) == 2 for messages in found.asked)
+
+
+# ---------------------------------------------------------------- islands
+
+
+def test_islands_have_their_turns_keep_programs_of_every_kind_and_visit_one_another(
+    tmp_path: Path, task: Task
+) -> None:
+    """Every third answer is of another kind: long, and never the fastest."""
+    number = itertools.count()
+
+    def reply(request: dict[str, Any]) -> Reply:
+        at = next(number)
+        speed = 1 + at / 50
+        if at % 3:
+            return answer(speed)
+        padding = "".join(f"x{line} = {at}\n" for line in range(200))
+        text = PROGRAM.format(speed / 2) + padding
+        return Reply(f"Change: another kind.\n```python\n{text}```\n")
+
+    found = search(tmp_path, task, "islands", reply, Budget(evaluations=60), [program(1.0)])
+    asked = [step.label["island"] for step in found.answers]
+    assert {0, 1, 2} == set(asked) and max(Counter(asked).values()) < len(asked) / 2
+    assert isinstance(found.strategy, Islands)
+    archive = found.strategy.archive
+    kinds = [set(archive.cells(island)) for island in range(3)]
+    assert all(len(cells) >= 2 for cells in kinds), "the slow and long ones have a place"
+    homes = {step.proposal.candidate.content_hash: step.label["island"] for step in found.answers}
+    assert any(
+        elite.candidate.content_hash in homes and homes[elite.candidate.content_hash] != island
+        for island in range(3)
+        for elite in archive.elites(island)
+    ), "the best of an island has visited the next"
+    later = [messages[-1]["content"] for messages in found.asked[-20:]]
+    assert any("# Another program for this task (1)" in content for content in later)
+
+
 # ---------------------------------------------------------------- the paper's protocol
 
 
@@ -101,6 +154,7 @@ def test_the_papers_protocol_is_40_rounds_over_complexity_and_score(task: Task) 
     assert (config.features, config.elites_per_cell) == (("complexity", "score"), 1)
     assert config.settings["seed"] == {"wanted": False, "rewrites": True}
     assert config.settings["model"]["max_repairs"] == 0
+    assert config.settings["model"]["guides"] is False
 
 
 @pytest.mark.parametrize("in_flight", [1, 4])

@@ -1,4 +1,4 @@
-"""Contenders are measured again beside everything else, and count as bests only then."""
+"""Challengers are measured again beside everything else, and count as bests only then."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import parent_of
 from kernel_smith.records import (
@@ -17,6 +19,7 @@ from kernel_smith.records import (
     ConfirmationBegun,
     Evaluation,
     Event,
+    Options,
     Proposal,
     Reason,
     Remeasured,
@@ -57,7 +60,7 @@ class Lucky(TrivialEngine):
 
 
 class Late(TrivialEngine):
-    """Answers to contenders when it is allowed to."""
+    """Answers to challengers when it is allowed to."""
 
     def __init__(self) -> None:
         super().__init__(speed_of)
@@ -180,11 +183,11 @@ def test_what_led_when_the_process_was_killed_is_measured_again(
         with Run.resume(store, name) as again:
             again.search(TrivialEngine(lambda _: 1.0), workers={"nudger": worker})
         events = [event for _, event in store.events(name)]
-    contender = program(9.0).content_hash
+    challenger = program(9.0).content_hash
     measured = [event for event in events if isinstance(event, Remeasured)]
-    assert measured[0].candidate == contender and not measured[0].confirming
-    assert worker.learned == [program(1.0).content_hash, contender], "and heard of it once"
-    assert again.state.evaluated[contender].score < 1
+    assert measured[0].candidate == challenger and not measured[0].confirming
+    assert worker.learned == [program(1.0).content_hash, challenger], "and heard of it once"
+    assert again.state.evaluated[challenger].score < 1
 
 
 def test_a_worker_hears_of_a_contender_what_it_showed_again(task: Task, config: RunConfig) -> None:
@@ -199,8 +202,8 @@ def test_a_worker_hears_of_a_contender_what_it_showed_again(task: Task, config: 
     few = config.model_copy(update={"budget": Budget(evaluations=8)})
     run = Recorded(task, few, Lucky(), Noting())
     run.run()
-    contenders = {event.candidate for event in run.events if isinstance(event, Remeasured)}
-    known = contenders & heard.keys()
+    challengers = {event.candidate for event in run.events if isinstance(event, Remeasured)}
+    known = challengers & heard.keys()
     assert known
     assert {heard[name] for name in known} == {1.0}
 
@@ -263,3 +266,40 @@ def test_nobody_waits_for_an_evaluation_that_does_not_end(task: Task, config: Ru
     few = config.model_copy(update={"budget": Budget(evaluations=2)})
     run = Recorded(task, few, Hanging(speed_of), Nudger())
     assert run.run() == "interrupted"
+
+
+class Profiling(TrivialEngine):
+    """Notes of whom a list of kernels was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(speed_of)
+        self.profiled: list[str] = []
+
+    def submit(self, task: Task, candidate: Candidate, *rest: Any, **more: Any) -> Any:
+        if rest[0].profile:
+            self.profiled.append(candidate.content_hash)
+        return super().submit(task, candidate, *rest, **more)
+
+
+@pytest.mark.parametrize("reader", ["model", "tuner"])
+def test_of_each_new_best_the_kernels_are_listed_where_a_model_reads_them(
+    task: Task, reader: str
+) -> None:
+    engine, worker = Profiling(), Nudger()
+    config = RunConfig(
+        backend="cpp",
+        proposers={"nudger": 1.0, reader: 1e-9},
+        budget=Budget(evaluations=12),
+        options=Options(profile=False),
+    )
+    recorded = Recorded(task, config, engine, worker)
+    recorded.run()
+    confirmed = [
+        event.candidate
+        for event in recorded.events
+        if isinstance(event, Remeasured) and event.confirming
+    ]
+    bests = list(recorded.state.ranking.held)
+    assert len(bests) > 2
+    expected = bests if reader == "model" else []
+    assert engine.profiled[: -len(confirmed)] == expected

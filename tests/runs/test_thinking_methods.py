@@ -17,12 +17,14 @@ from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
     Budget,
     Candidate,
+    Note,
     Noted,
     Plan,
     Proposal,
     Reason,
     RunConfig,
     RunStarted,
+    StepDropped,
     StepEvaluated,
     StepProposed,
     Task,
@@ -30,9 +32,10 @@ from kernel_smith.records import (
 from kernel_smith.runs.config import configure
 from kernel_smith.runs.state import RunState
 from kernel_smith.search.base import Ask, Strategy
+from kernel_smith.search.islands.islands import Islands
 from kernel_smith.search.plan_edit import PlanEdit
 from kernel_smith.search.queue import Queue
-from kernel_smith.search.scientist import Experiment, chosen_of, experiments_in
+from kernel_smith.search.scientist import Experiment, Scientist, chosen_of, experiments_in
 from kernel_smith.testing.numbers import program
 from kernel_smith.testing.openai_server import Reply
 
@@ -185,6 +188,34 @@ def test_every_fifteen_evaluations_somebody_sums_up(tmp_path: Path, task: Task) 
     assert said[at].count("over its parent") >= 10, "what each attempt gained"
 
 
+@pytest.mark.parametrize("make", [Queue, Islands])
+def test_notes_are_asked_for_once_whatever_is_judged_meanwhile(
+    task: Task, make: Callable[[RunConfig], Strategy]
+) -> None:
+    """With several answers under way, they were asked for again after every evaluation."""
+    told = Told(task, make)
+    for number in range(20):
+        told.hear(program(1 + number / 50), 1 + number / 50)
+    asks = []
+    for number in range(20, 26):
+        asks.append(told.asked(number))
+        told.hear(program(1 + number / 50), 1 + number / 50)
+    assert [ask.label.get("role") for ask in asks] == ["summariser"] + [None] * 5
+
+
+def test_notes_that_nobody_wrote_are_asked_for_later(task: Task) -> None:
+    told = Told(task, Queue)
+    for number in range(20):
+        told.hear(program(1 + number / 50), 1 + number / 50)
+    ask = told.asked()
+    dropped = StepDropped(
+        step=21, proposer="model", label=ask.label, parent=ask.parent, why="", at=datetime.now(UTC)
+    )
+    told.state.apply(dropped)
+    told.strategy.hear(dropped, told.state)
+    assert told.asked().label == {}
+
+
 # ---------------------------------------------------------------- selector, designer, writer
 
 DESIGN = """Avenues: tiles, vectors, fewer passes.
@@ -235,6 +266,20 @@ def test_a_scientist_selects_designs_and_has_three_plans_written(
         assert plan in text
     parents = {step.parent for step in found.answers[:3]}
     assert parents == {slow.content_hash}, "the base that was selected"
+
+
+def test_a_scientist_waits_for_one_stage_before_the_next(task: Task) -> None:
+    """Others change the best meanwhile; with nobody else, nobody is asked."""
+    told = Told(task, Scientist)
+    told.hear(program(1.0), 1.0)
+    assert told.asked().label == {"role": "selector"}
+    assert told.strategy.next(told.state, ["model"], Random(0)) is None
+    note = Note(text="no base", conversation=None)
+    noted = Noted(worker="model", label={"role": "selector"}, note=note, at=datetime.now(UTC))
+    told.state.apply(noted)
+    told.strategy.hear(noted, told.state)
+    assert told.asked().label == {"role": "designer"}
+    assert told.strategy.next(told.state, ["model"], Random(0)) is None
 
 
 def test_what_a_scientist_cannot_read_is_done_without(tmp_path: Path, task: Task) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernel_smith.plugins import offered_methods
 from kernel_smith.records import Event, RunConfig, Task
 from kernel_smith.runs.config import configure
-from kernel_smith.runs.run import Run
+from kernel_smith.runs.run import Run, replay
 from kernel_smith.runs.state import RunState
-from kernel_smith.search import methods
 from kernel_smith.search.base import Ask
-from kernel_smith.search.methods import METHODS
+from kernel_smith.search.methods import METHODS, find_method, make_strategy
 from kernel_smith.store import Store
 from kernel_smith.testing.method_suite import check_method
 from kernel_smith.testing.numbers import Nudger, program, speed_of
@@ -76,24 +78,42 @@ def test_a_method_that_breaks_the_contract_is_found_out(broken: Any, why: str) -
         check_method(broken)
 
 
-def test_the_page_about_new_methods_adds_one_in_less_than_60_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The page's method in a package that offers it as the page says; the page's method file."""
+    code, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    offer, declared = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(code.splitlines()) < 60
-    space: dict[str, Any] = {}
-    exec(code, space)
-    exec(check, space)
-    monkeypatch.setattr(methods, "offered_methods", lambda: {"annealing": None})
-    monkeypatch.setattr(methods, "load_method", lambda name: space["Annealing"])
+    groups = tomllib.loads(offer)["project"]["entry-points"]
+    lines = [f"{name} = {value}" for name, value in groups["kernel_smith.methods"].items()]
+    about = tmp_path / "my_package-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("\n".join(["[kernel_smith.methods]", *lines]))
+    (tmp_path / "my_package.py").write_text(code)
+    (tmp_path / "mine.toml").write_text(declared)
+    monkeypatch.syspath_prepend(tmp_path)
+    offered_methods.cache_clear()
+    yield str(tmp_path / "mine.toml")
+    offered_methods.cache_clear()
+    sys.modules.pop("my_package", None)
+
+
+def test_the_page_about_new_methods_adds_one_in_less_than_60_lines(
+    installed: str, tmp_path: Path
+) -> None:
+    _, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    exec(check, {"Annealing": find_method("annealing")})
     task = Task(name="numbers", source="class Model: pass")
-    config = configure(
-        task, "cpp", method="annealing", proposers=["tuner"], starts=[program(1.0)]
-    ).model_copy(update={"proposers": {"nudger": 1.0}})
+    config = configure(task, "cpp", method=installed, starts=[program(1.0)])
+    begun: Any = make_strategy(config)
+    assert begun._heat == 0.3, "as its file says"
+    config = config.model_copy(update={"proposers": {"nudger": 1.0}})
     with (
         Store.open(tmp_path / "runs.sqlite", create=True) as store,
         Run.start(store, task, config) as run,
     ):
         run.search(TrivialEngine(speed_of), workers={"nudger": Nudger()})
-    assert run.state.config.method == "annealing"
+        state, strategy = replay(store, run.state.run)
+    assert state.config.method == "annealing" and type(strategy).__name__ == "Annealing"
     assert run.state.best is not None and run.state.best.score > 1.1

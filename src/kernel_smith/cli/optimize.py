@@ -88,6 +88,22 @@ def optimize(
     policy: PolicyName = None,
     model: ModelNames = None,
     models: ModelsFile = None,
+    winners: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--winners",
+            help="A store or a folder of results, whose winners on other tasks a model is shown, "
+            "beside those of the run's own store; may be repeated.",
+        ),
+    ] = None,
+    counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters",
+            help="Let Nsight Compute look at the best kernel after 10 evaluations without a better "
+            "one. It runs without the sandbox then.",
+        ),
+    ] = False,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
@@ -157,6 +173,8 @@ def optimize(
         starts=[read_candidate(path, backend) for path in start] if start else None,
         rewrites=rewrites,
         sweep=sweep,
+        winners=winners or (),
+        counters=counters,
     )
     capped = config.budget.dollars is not None
     check_models(_models_of(config), capped=capped, quiet=quiet or json)

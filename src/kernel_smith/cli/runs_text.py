@@ -143,7 +143,7 @@ def _best(history: History) -> str:
         return "none yet"
     summary = f": {best.summary.splitlines()[0]}" if best.summary.strip() else ""
     again = (
-        f"; contenders measured again {counted(history.remeasured, 'time')}"
+        f"; challengers measured again {counted(history.remeasured, 'time')}"
         if history.remeasured
         else ""
     )

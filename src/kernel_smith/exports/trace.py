@@ -14,6 +14,7 @@ from typing import Any
 from kernel_smith.records import (
     ConfirmationBegun,
     Conversation,
+    Counted,
     Event,
     MeasuredInVain,
     Noted,
@@ -122,6 +123,9 @@ def _add(trace: _Trace, event: Event, confirming: datetime | None) -> None:
             trace.span(_JUDGE, name, event.at, seconds, notes)
         case MeasuredInVain():
             name = f"{_step(trace, event.candidate)} in vain"
+            trace.span(_JUDGE, name, event.at, event.seconds, {})
+        case Counted():
+            name = f"{_step(trace, event.candidate)} under a profiler"
             trace.span(_JUDGE, name, event.at, event.seconds, {})
         case RunResumed():
             trace.moment("resumed", event.at)

@@ -36,6 +36,13 @@ class KernelResources:
     stack: int | None = None
     waves: int | None = None
 
+    @property
+    def spill_bytes(self) -> int | None:
+        """What is moved to memory and back."""
+        if self.spill_stores is None:
+            return None
+        return self.spill_stores + (self.spill_loads or 0)
+
 
 def parse_resources(dialect: str, route: str, log: str) -> list[KernelResources]:
     """The kernels that a compiler's log tells of, in its order; none for what ran on a CPU."""

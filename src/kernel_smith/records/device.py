@@ -98,6 +98,18 @@ class DeviceKernel(Record):
     block: tuple[int, ...] = ()
 
 
+class CompiledKernel(Record):
+    """What the compiler said of a kernel, which the judge has run. It may never have been launched,
+    or was compiled several times, with other constants."""
+
+    name: str
+    registers: int | None = Field(default=None, description="per thread")
+    spill_bytes: int | None = Field(default=None, description="moved to memory, per thread")
+    shared_bytes: int | None = Field(
+        default=None, description="shared memory per block, beside what a launch asks for"
+    )
+
+
 class NsightKernel(Record):
     """One launch as Nsight Compute saw it. It replays kernels one by one, with a cold cache."""
 

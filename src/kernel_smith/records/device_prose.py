@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from kernel_smith.records.device import (
     Ceilings,
+    CompiledKernel,
+    Device,
     DeviceKernel,
     NsightKernel,
     Roofline,
@@ -20,6 +22,8 @@ _FAR = 0.1
 _SMALLEST_SHARE = 0.005
 _KERNELS_SHOWN = 12
 _NAME_SHOWN = 72
+_REGISTERS, _LANES = 64 * 1024, 32
+_MOST_WARPS = {"7.5": 32, "8.6": 48, "8.9": 48, "12.0": 48}  # of others 64
 
 
 def render_roofline(rooflines: Sequence[Roofline], ceilings: Ceilings) -> str:
@@ -100,6 +104,34 @@ def render_kernels(kernels: Sequence[DeviceKernel]) -> str:
     if len(kernels) > len(visible):
         lines.append(f"  and {len(kernels) - len(visible)} more")
     return "\n".join(lines)
+
+
+def render_compiled(kernels: Sequence[CompiledKernel], device: Device | None) -> str:
+    """What each kernel takes of a multiprocessor, by what the compiler says."""
+    told = dict.fromkeys(kernel for kernel in kernels if kernel.registers is not None)
+    if not told:
+        return ""
+    lines = ["Kernels as compiled, per thread:"]
+    for kernel in list(told)[:_KERNELS_SHOWN]:
+        facts = [f"{kernel.registers} registers, {kernel.spill_bytes or 0} bytes spilled"]
+        if kernel.shared_bytes:
+            facts.append(f"{kernel.shared_bytes / 1024:.4g} KiB shared per block")
+        room = _room(kernel.registers or 0, device)
+        if room is not None:
+            facts.append(f"registers leave room for {room:.0%} of a multiprocessor's warps")
+        lines.append(f"  {kernel.name[:_NAME_SHOWN]}: {', '.join(facts)}")
+    if len(told) > _KERNELS_SHOWN:
+        lines.append(f"  and {len(told) - _KERNELS_SHOWN} more")
+    return "\n".join(lines)
+
+
+def _room(registers: int, device: Device | None) -> float | None:
+    """Of an NVIDIA GPU, where 64 Ki registers are handed out to warps in steps of 8 per thread."""
+    if device is None or device.kind != "cuda":
+        return None
+    most = _MOST_WARPS.get(device.capability, 64)
+    per_warp = _LANES * -(-max(registers, 1) // 8) * 8
+    return min(most, _REGISTERS // per_warp) / most
 
 
 def render_nsight(kernels: Sequence[NsightKernel]) -> str:

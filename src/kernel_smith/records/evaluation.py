@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kernel_smith.records.base import Record, VersionedRecord
 from kernel_smith.records.device import (
     Ceilings,
+    CompiledKernel,
     Device,
     DeviceKernel,
     NsightKernel,
@@ -110,6 +111,15 @@ class BaselineSpeedup(Record):
 
     baseline: str
     speedup: Interval
+
+
+class KnownBaseline(Record):
+    """What another baseline than eager reaches, by a measuring that was kept."""
+
+    baseline: str
+    ratio: float = Field(
+        gt=0, description="times as fast as eager: the weighted geometric mean over workloads"
+    )
 
 
 class Timing(Record):
@@ -252,6 +262,9 @@ class Evaluation(VersionedRecord):
     )
     kernels: tuple[KernelShare, ...] = ()
     device: Device | None = Field(default=None, description="the GPU; null on the CPU")
+    compiled: tuple[CompiledKernel, ...] = Field(
+        default=(), description="kernels for a GPU, as the compiler describes them"
+    )
     device_kernels: tuple[DeviceKernel, ...] = ()
     rooflines: tuple[Roofline, ...] = Field(default=(), description="one per workload")
     ceilings: Ceilings | None = None
@@ -262,6 +275,9 @@ class Evaluation(VersionedRecord):
         default=(), description="the kernels of one call under MetaX's mcTracer, if asked for"
     )
     telemetry: Telemetry | None = None
+    known_baselines: tuple[KnownBaseline, ...] = Field(
+        default=(), description="of those that were timed here before, or are now"
+    )
     binary: str | None = Field(
         default=None, description="the same for programs that compile to the same; null: not known"
     )

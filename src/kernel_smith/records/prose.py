@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernel_smith.records.device_prose import (
+    render_compiled,
     render_kernels,
     render_nsight,
     render_roofline,
@@ -204,6 +205,8 @@ def _device(evaluation: Evaluation) -> list[str]:
     if evaluation.ceilings is not None:
         parts.append(render_roofline(evaluation.rooflines, evaluation.ceilings))
     parts.append(render_kernels(evaluation.device_kernels))
+    if not evaluation.device_kernels:
+        parts.append(render_compiled(evaluation.compiled, evaluation.device))
     parts.append(render_nsight(evaluation.nsight))
     parts.append(render_traced(evaluation.traced))
     if evaluation.telemetry is not None:

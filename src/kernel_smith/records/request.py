@@ -46,6 +46,14 @@ class Specialists(Record):
     programs: dict[str, Elite] = Field(description="workload -> program")
 
 
+class Focus(Record):
+    """The workload that is to become faster: the one that is furthest from its limit."""
+
+    kind: Literal["focus"] = "focus"
+    workload: str
+    why: str = Field(description="what is known of it, in a few words")
+
+
 class Attempt(Record):
     """What was tried, and what came of it."""
 
@@ -114,6 +122,7 @@ Section = Annotated[
     | Failures
     | Lessons
     | Specialists
+    | Focus
     | Attempts
     | Knowledge
     | Plan

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from kernel_smith.records.base import Record, VersionedRecord
 from kernel_smith.records.candidate import Candidate
+from kernel_smith.records.device import NsightKernel
 from kernel_smith.records.evaluation import Evaluation
 from kernel_smith.records.options import Options
 from kernel_smith.records.task import Task
@@ -136,6 +137,11 @@ class RunConfig(VersionedRecord):
     untimed: bool = Field(
         default=False, description="where nothing can be timed, all correct programs count the same"
     )
+    counters: bool = Field(
+        default=False,
+        description="let a profiler look at the best, without the sandbox, when nothing better is "
+        "found",
+    )
     seed: int = 0
     settings: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="proposer -> settings of its own"
@@ -219,7 +225,7 @@ class Noted(VersionedRecord):
 
 
 class Remeasured(VersionedRecord):
-    """A contender was measured again before it was called the best."""
+    """A challenger was measured again before it was called the best."""
 
     kind: Literal["remeasured"] = "remeasured"
     candidate: str
@@ -238,6 +244,16 @@ class MeasuredInVain(VersionedRecord):
 
     kind: Literal["measured-in-vain"] = "measured-in-vain"
     candidate: str
+    seconds: float = Field(description="from submitting to the answer")
+    at: datetime
+
+
+class Counted(VersionedRecord):
+    """A profiler has looked at the best: its counters are part of what is known of it."""
+
+    kind: Literal["counted"] = "counted"
+    candidate: str
+    nsight: tuple[NsightKernel, ...]
     seconds: float = Field(description="from submitting to the answer")
     at: datetime
 
@@ -285,6 +301,7 @@ Event = Annotated[
     | Noted
     | Remeasured
     | MeasuredInVain
+    | Counted
     | ConfirmationBegun
     | Migrated
     | RunEnded,

@@ -11,6 +11,7 @@ from kernel_smith.records import Budget, Candidate, RunConfig, Task
 from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.runs.method_file import declared_config, is_method_file, read_method
 from kernel_smith.runs.presets import NEED_A_MODEL, PRESETS, PROTOCOLS, find_preset, settings_of
+from kernel_smith.search.context import KNOWLEDGE, PLACES
 from kernel_smith.search.methods import find_method
 
 _SEED = "seed"  # who is named among the proposers, and writes a first program only
@@ -35,6 +36,8 @@ def configure(
     starts: Sequence[Candidate] | None = None,
     rewrites: bool = True,
     sweep: bool | None = None,
+    winners: Sequence[Path] = (),
+    counters: bool = False,
 ) -> RunConfig:
     """Return a preset's configuration with what is named here in place of its own.
 
@@ -45,6 +48,9 @@ def configure(
     `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
     also with what the compiler makes of the task after its graph was rewritten. `sweep`: let the
     tuner try values out, many at a time, before it proposes some; None: for the CPU alone.
+    `winners`: stores, and folders of results, from which a model is shown what won on other tasks,
+    beside the run's own store. `counters`: let a profiler look at the best, without the sandbox,
+    when nothing better is found.
     """
     config = _preset(preset, method, backend, with_models=models is not None)
     weights = config.proposers if proposers is None else _weights(config, proposers)
@@ -74,9 +80,11 @@ def configure(
             "proposals_in_flight": max(config.proposals_in_flight, lanes),
             "seed": seed,
             "untimed": untimed,
+            "counters": counters,
             "settings": _settings(config, models)
             | _chosen_by(config, policy)
-            | ({} if sweep is None else {"tuner": {"sweep": sweep}}),
+            | ({} if sweep is None else {"tuner": {"sweep": sweep}})
+            | winners_from(winners),
         }
     )
     if config.method in PROTOCOLS:
@@ -122,9 +130,21 @@ def _chosen_by(config: RunConfig, policy: str | None) -> dict[str, dict[str, Any
     return {_CHOOSER: config.settings.get(_CHOOSER, {}) | {"policy": named}}
 
 
+def winners_from(places: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """The settings by which a run shows winners that lie in these places."""
+    for place in places:
+        if not place.exists():
+            raise BadInput(
+                f"{place}: there is nothing to take winners from",
+                hint="name a store, or a folder of results with evaluation.json in it",
+            )
+    return {KNOWLEDGE: {PLACES: [str(place.absolute()) for place in places]}} if places else {}
+
+
 def _each_answer_counts(config: RunConfig) -> RunConfig:
-    """Nothing is asked twice, and what failed is mended by a round like any other."""
-    plain = {"max_repairs": 0, "asks_again": False, "give_up_after": None}
+    """Nothing is asked twice, what failed is mended by a round like any other, and nobody is taught
+    beforehand."""
+    plain = {"max_repairs": 0, "asks_again": False, "give_up_after": None, "guides": False}
     model = config.settings.get("model", {}) | plain
     return config.model_copy(update={"settings": config.settings | {"model": model}})
 

@@ -2,7 +2,7 @@
 
 The search chose its best by many short measurings, and the luckiest of many looks best. So what a
 run says about its winner comes from another one: at full length, in new processes, against eager
-PyTorch and torch.compile. Where that contradicts the search, the next contender has its turn.
+PyTorch and torch.compile. Where that contradicts the search, the next best has its turn.
 
 All of it follows from the state, so a run that is interrupted here goes on where it was, and what
 was measured is not measured again.
@@ -32,9 +32,9 @@ def next_to_confirm(state: RunState, *, in_time: bool) -> str | None:
     if state.tried and not in_time:
         return None
     chosen = answer(state) if state.confirmations else None
-    contender = state.ranking.highest(but=state.confirmations)
-    if contender is not None and _may_try(state) and _is_open(state, chosen, contender):
-        return contender
+    other = state.ranking.highest(but=state.confirmations)
+    if other is not None and _may_try(state) and _is_open(state, chosen, other):
+        return other
     holding = [name for name, shown in state.confirmations.items() if shown_faster(shown[-1])]
     # Whoever is chosen by these figures is flattered by them, too: it is measured once more.
     if chosen in holding and len(holding) > 1 and len(state.confirmations[chosen]) == 1:
@@ -84,8 +84,8 @@ def _may_try(state: RunState) -> bool:
     return len(tried) < _MOST_TRIED and len(timed) < _MOST_TIMED
 
 
-def _is_open(state: RunState, chosen: str | None, contender: str) -> bool:
-    """Might the contender be the better answer?"""
+def _is_open(state: RunState, chosen: str | None, other: str) -> bool:
+    """Might the other be the better answer?"""
     if chosen is None or chosen not in state.confirmations:
         return True
     shown = state.confirmations[chosen][-1]
@@ -94,4 +94,4 @@ def _is_open(state: RunState, chosen: str | None, contender: str) -> bool:
     # One that has just been measured is given up only where that contradicts what chose it; one
     # that was confirmed earlier has been overtaken by a search since then.
     reached = shown.timing.speedup.high if state.tried else shown.timing.speedup.low
-    return state.ranking.score(contender) > reached
+    return state.ranking.score(other) > reached

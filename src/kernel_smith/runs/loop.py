@@ -45,7 +45,8 @@ from kernel_smith.records import (
 )
 from kernel_smith.runs.budget import has_time_left, reason_to_stop, without_luck
 from kernel_smith.runs.confirm import answer, measure_at_length, next_to_confirm
-from kernel_smith.runs.remeasure import Remeasuring, remeasured
+from kernel_smith.runs.counters import Looking
+from kernel_smith.runs.remeasure import Remeasuring, options_for_best, remeasured
 from kernel_smith.runs.requests import request_of
 from kernel_smith.runs.state import RunState, Step
 from kernel_smith.search.base import Exhausted, Strategy
@@ -108,6 +109,7 @@ class Loop:
         self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._ready: deque[tuple[Proposal, Label]] = deque()
         self._remeasuring = Remeasuring(state, engine, self._done.put)
+        self._looking = Looking(state, engine, self._done.put)
         self._fruitless = 0
         self._exhausted: str | None = None
         self.stopping = False
@@ -283,7 +285,7 @@ class Loop:
         return [name for name in able if asked[name] < most]
 
     def _submit_ready(self) -> None:
-        """Keep the lanes busy: with contenders first, since all that follows builds on them."""
+        """Keep the lanes busy: with challengers first, since all that follows builds on them."""
         lanes = self.state.config.evaluations_in_flight
         while self._remeasuring.waiting and self._lanes_in_use < lanes:
             self._remeasuring.submit()
@@ -304,7 +306,8 @@ class Loop:
 
     def _submit(self, step: Step, begin: float | None = None) -> None:
         """`begin`: when it was submitted the first time, if this is the second."""
-        options = self.state.config.options
+        config = self.state.config
+        options = config.options if self.state.best is not None else options_for_best(config)
         future = self._engine.submit(self.state.task, step.proposal.candidate, options)
         started = time.monotonic() if begin is None else begin
         self._evaluating[future] = _Submitted(step, started, again=begin is not None)
@@ -334,6 +337,10 @@ class Loop:
             self._take_evaluation(future)
         elif future in self._remeasuring.under_way:
             self._take_remeasured(future)
+        elif future in self._looking.under_way:
+            seen = self._looking.take(future)
+            if seen is not None:
+                self.emit(seen)
         else:
             self._take_proposal(future)
 
@@ -400,6 +407,7 @@ class Loop:
         )
         assert step is not None
         self._remeasuring.add_open()
+        self._looking.begin()
         name = step.proposal.candidate.content_hash
         if name not in self.state.ranking.challenges:
             self._teach(step)
@@ -414,7 +422,7 @@ class Loop:
                     self._teach(step)
 
     def _teach(self, step: Step) -> None:
-        """Of a contender, what was measured again counts, and not what chose it."""
+        """Of a challenger, what was measured again counts, and not what chose it."""
         worker = self._workers.get(step.proposal.proposer)
         if worker is not None:
             known = self.state.evaluated[step.proposal.candidate.content_hash]

@@ -1,6 +1,6 @@
 """A new best is measured again: the luckiest of many measurements looks best.
 
-What counts is what the contender shows now, side by side with the old best. Unless it is faster
+What counts is what the challenger shows now, side by side with the old best. Unless it is faster
 there beyond doubt, and by its own figures as well, the old best is measured again, too, if it was
 not confirmed: nothing as short says more than that did. Whoever fails now has failed. A measuring
 that was too noisy, or took too long, is made a second time.
@@ -16,29 +16,31 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kernel_smith.evaluation.engines.base import Evaluator
-from kernel_smith.records import Evaluation, MeasuredInVain, Remeasured
+from kernel_smith.records import Evaluation, MeasuredInVain, Options, Remeasured, RunConfig
 from kernel_smith.runs.state import RunState
 
 _ATTEMPTS = 2
+_READERS = {"model"}
 
 
 @dataclass(frozen=True)
 class Challenge:
-    """One measuring that is to come: of a contender, or of the best that it challenges."""
+    """One measuring that is to come: of a challenger, or of the best that it challenges."""
 
-    contender: str
+    challenger: str
     champion: str
     of_champion: bool = False
     attempt: int = 1
 
     @property
     def measured(self) -> str:
-        return self.champion if self.of_champion else self.contender
+        return self.champion if self.of_champion else self.challenger
 
     def submit(self, state: RunState, engine: Evaluator) -> Future[Evaluation]:
         beside = None if self.of_champion else state.evaluated[self.champion].candidate
         candidate = state.evaluated[self.measured].candidate
-        return engine.submit(state.task, candidate, state.config.options, beside=beside)
+        options = state.config.options if self.of_champion else options_for_best(state.config)
+        return engine.submit(state.task, candidate, options, beside=beside)
 
     def after(self, shown: Evaluation, state: RunState) -> tuple[bool, Challenge | None]:
         """Return whether what was shown counts, and the measuring that is to follow."""
@@ -49,6 +51,14 @@ class Challenge:
             return not shown.stage.fleeting and says_more(shown, old), None
         settled = self.champion in state.confirmations or _is_clear(shown, old)
         return True, None if settled else replace(self, of_champion=True, attempt=1)
+
+
+def options_for_best(config: RunConfig) -> Options:
+    """How a program is evaluated that may be the best: with a list of its kernels, what they take
+    of the device and how full it is, where somebody takes part who reads that."""
+    if not _READERS & config.proposers.keys():
+        return config.options
+    return config.options.model_copy(update={"profile": True})
 
 
 @dataclass
@@ -74,10 +84,10 @@ class Remeasuring:
 
     def add_open(self) -> None:
         """Measure those again that lead and were not, such as when the run was interrupted."""
-        known = {challenge.contender for challenge in self._all()}
-        for contender, champion in self._state.ranking.challenges.items():
-            if contender not in known:
-                self.waiting.append(Challenge(contender, champion))
+        known = {challenge.challenger for challenge in self._all()}
+        for challenger, champion in self._state.ranking.challenges.items():
+            if challenger not in known:
+                self.waiting.append(Challenge(challenger, champion))
 
     def submit(self) -> None:
         """Have the next one that waits measured."""

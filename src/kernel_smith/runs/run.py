@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
 from queue import SimpleQueue
 
 from kernel_smith.errors import BadInput
@@ -34,10 +36,10 @@ from kernel_smith.runs.loop import Audience, Loop
 from kernel_smith.runs.presets import PROTOCOLS
 from kernel_smith.runs.remeasure import Remeasuring
 from kernel_smith.runs.state import RunState
-from kernel_smith.runs.winners import nearest_winners
+from kernel_smith.runs.winners import finds_at, finds_of_store, nearest_winners
 from kernel_smith.runs.workers import workers_of
 from kernel_smith.search.base import Strategy
-from kernel_smith.search.context import KNOWLEDGE
+from kernel_smith.search.context import KNOWLEDGE, PLACES
 from kernel_smith.search.methods import make_strategy
 from kernel_smith.store import OUTSIDE, Store
 
@@ -171,7 +173,7 @@ class Run:
         return number
 
     def _measure_again(self, engine: Evaluator, emit: Callable[[Event], None]) -> None:
-        """Measure a contender, and whom it challenges, before anybody goes on."""
+        """Measure a challenger, and whom it challenges, before anybody goes on."""
         done: SimpleQueue[Future[Evaluation]] = SimpleQueue()
         remeasuring = Remeasuring(self.state, engine, done.put)
         remeasuring.add_open()
@@ -191,10 +193,12 @@ def _with_winners(store: Store, task: Task, config: RunConfig) -> RunConfig:
     from the reference alone."""
     if "model" not in config.proposers or config.method in PROTOCOLS:
         return config
-    winners = nearest_winners(store, task, config.backend)
+    places = config.settings.get(KNOWLEDGE, {}).get(PLACES, ())
+    finds = [finds_at(Path(place), config.backend) for place in places]
+    winners = nearest_winners(task, chain(finds_of_store(store, config.backend), *finds))
     if not winners:
         return config
-    kept = {KNOWLEDGE: {"winners": [each.model_dump() for each in winners]}}
+    kept = {KNOWLEDGE: {PLACES: places, "winners": [each.model_dump() for each in winners]}}
     return config.model_copy(update={"settings": config.settings | kept})
 
 

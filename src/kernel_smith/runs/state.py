@@ -9,6 +9,7 @@ from kernel_smith.programs import fingerprint
 from kernel_smith.records import (
     Attempt,
     Candidate,
+    Counted,
     Elite,
     Evaluation,
     Event,
@@ -30,6 +31,7 @@ from kernel_smith.store import RunFacts
 
 _FAILURES_SHOWN = 3
 _SEED = "seed"
+_EAGER, _COMPILED = "eager", {"compile", "max-autotune"}
 _LONGEST_MESSAGE = 600
 
 
@@ -70,6 +72,8 @@ class RunState(RunFacts):
     lessons: LessonBook = field(default_factory=LessonBook)
     front: WorkloadFront = field(default_factory=WorkloadFront)
     """Who is best on which workload."""
+    baselines: dict[str, float] = field(default_factory=dict)
+    """How many times as fast as eager the framework's compiler is, by mode, as far as is known."""
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
     made: dict[str, Step] = field(default_factory=dict)
@@ -106,6 +110,8 @@ class RunState(RunFacts):
                 self.steps.pop(event.step, None)
             case Remeasured():
                 self._replace_evaluation(event)
+            case Counted():
+                self._note_counters(event)
         return None
 
     def is_known(self, candidate: Candidate) -> bool:
@@ -163,6 +169,7 @@ class RunState(RunFacts):
         elite = Elite(candidate=step.proposal.candidate, evaluation=evaluation)
         self.evaluated[elite.candidate.content_hash] = elite
         self.tried.clear()
+        self._note_baselines(evaluation)
         if not evaluation.ok:
             self._note_failure(step.parent, step.proposal, evaluation)
         elif not self.ranking.is_twin(evaluation):
@@ -172,6 +179,15 @@ class RunState(RunFacts):
                 self.seeds.append(elite.candidate.content_hash)
         self._credit(step)
         return step
+
+    def _note_baselines(self, evaluation: Evaluation) -> None:
+        """From what an engine has kept, and from a program that was timed against several."""
+        for known in evaluation.known_baselines:
+            self.baselines.setdefault(known.baseline, known.ratio)
+        timed = evaluation.timing.speedups if evaluation.timing is not None else ()
+        speedups = {each.baseline: each.speedup.value for each in timed}
+        for name in _COMPILED & speedups.keys() if _EAGER in speedups else ():
+            self.baselines[name] = speedups[_EAGER] / speedups[name]
 
     def _note_untimed(self, elite: Elite) -> None:
         name = elite.candidate.content_hash
@@ -201,16 +217,25 @@ class RunState(RunFacts):
         )
         self.failures.setdefault(parent, []).append(failure)
 
+    def _note_counters(self, event: Counted) -> None:
+        known = self.evaluated[event.candidate]
+        shown = known.evaluation.model_copy(update={"nsight": event.nsight})
+        self.evaluated[event.candidate] = Elite(candidate=known.candidate, evaluation=shown)
+
     def _replace_evaluation(self, event: Remeasured) -> None:
         name, evaluation = event.candidate, event.evaluation
+        self._note_baselines(evaluation)
         if event.confirming:
             self.confirmations.setdefault(name, []).append(evaluation)
             self.tried.append(name)
         else:
             self.confirmations.pop(name, None)
         if evaluation.stage is not Stage.UNSTABLE:  # which says nothing
-            known = self.evaluated[name].candidate
-            self.evaluated[name] = Elite(candidate=known, evaluation=evaluation)
+            known = self.evaluated[name]
+            counted = known.evaluation.nsight or evaluation.nsight
+            if counted:
+                evaluation = evaluation.model_copy(update={"nsight": counted})
+            self.evaluated[name] = Elite(candidate=known.candidate, evaluation=evaluation)
             if name in self.ranking.scores:
                 self.front.note(self.evaluated[name])
             if name in self._untimed:

@@ -1,61 +1,106 @@
-"""The best programs of the nearest other tasks in a store: what worked there may work here.
+"""The best programs of the nearest other tasks: what worked there may work here.
 
-Tasks are near if their references use the same operations. Only programs that were confirmed to be
-faster than PyTorch, for the same backend, are worth showing.
+They come from stores, whose runs have confirmed them, and from folders of results, in which a
+program lies beside `evaluation.json`, the judge's record of it. Tasks are near if their references
+use the same operations. Only programs for the same backend that were shown to be faster than
+PyTorch are worth showing.
 """
 
 from __future__ import annotations
 
 import heapq
-import re
-from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
-from kernel_smith.records import RunStarted, Task, Winner
-from kernel_smith.store import RunSummary, Store
+from kernel_smith.errors import BadInput
+from kernel_smith.programs.operations import likeness, operations
+from kernel_smith.records import (
+    Candidate,
+    Evaluation,
+    Interval,
+    RunStarted,
+    Task,
+    Winner,
+    shown_faster,
+)
+from kernel_smith.store import Store
+from kernel_smith.tasks import find_task
 
 _SHOWN = 2
 _LOOKED_AT = 200  # the newest runs
-_NEAR = 0.3
+_NEAR = 0.25
 _LONGEST = 12_000  # characters: a longer one would crowd out the rest
-_WORD = re.compile(r"[A-Za-z_]\w+")
+_RECORD = "evaluation.json"
 
 
-def nearest_winners(store: Store, task: Task, backend: str) -> list[Winner]:
+@dataclass(frozen=True)
+class Find:
+    """A program that won, and what it was written for."""
+
+    task: Task
+    speedup: Interval
+    source: str
+
+
+def nearest_winners(task: Task, finds: Iterable[Find]) -> list[Winner]:
     """The nearest first; of each task the fastest alone."""
-    mine = _words(task)
-    found: dict[str, tuple[float, RunSummary]] = {}
-    for run in store.runs()[:_LOOKED_AT]:
-        if run.backend != backend or not run.confirmed or run.best is None:
-            continue
-        other = _task_of(store, run.id)
+    mine = operations(task.source)
+    best: dict[str, tuple[float, Find]] = {}
+    for find in finds:
+        other = find.task
         if other.content_hash == task.content_hash or other.name == task.name:
             continue
-        near = _likeness(mine, _words(other))
-        known = found.get(other.name)
-        best = known[1].best if known is not None else None
-        if near >= _NEAR and (best is None or run.best.low > best.low):
-            found[other.name] = (near, run)
-    nearest = heapq.nlargest(_SHOWN, found.items(), key=lambda item: item[1][0])
-    return [winner for name, (_, run) in nearest if (winner := _winner(store, name, run))]
+        near = likeness(mine, operations(other.source))
+        known = best.get(other.name)
+        if near >= _NEAR and (known is None or find.speedup.low > known[1].speedup.low):
+            best[other.name] = near, find
+    nearest = heapq.nlargest(_SHOWN, best.values(), key=lambda found: found[0])
+    return [
+        Winner(task=find.task.name, speedup=find.speedup.value, source=find.source)
+        for _, find in nearest
+        if len(find.source) <= _LONGEST
+    ]
 
 
-def _winner(store: Store, name: str, run: RunSummary) -> Winner | None:
-    assert run.best is not None and run.best_candidate is not None
-    source = store.candidate(run.best_candidate).source
-    if len(source) > _LONGEST:
-        return None
-    return Winner(task=name, speedup=run.best.value, source=source)
+def finds_of_store(store: Store, backend: str) -> Iterator[Find]:
+    """The winners of its newest runs."""
+    for run in store.runs()[:_LOOKED_AT]:
+        best, name = run.best, run.best_candidate
+        if run.backend != backend or not run.confirmed or best is None or name is None:
+            continue
+        _, first = next(store.events(run.id))
+        assert isinstance(first, RunStarted)
+        yield Find(first.task, best, store.candidate(name).source)
 
 
-def _task_of(store: Store, run: str) -> Task:
-    _, first = next(store.events(run))
-    assert isinstance(first, RunStarted)
-    return first.task
+def finds_at(place: Path, backend: str) -> Iterator[Find]:
+    """The winners of a store's file, or of all records in a folder."""
+    if place.is_dir():
+        yield from _finds_in(place, backend)
+        return
+    with Store.open(place) as store:
+        yield from finds_of_store(store, backend)
 
 
-def _words(task: Task) -> Counter[str]:
-    return Counter(_WORD.findall(task.source))
+def _finds_in(folder: Path, backend: str) -> Iterator[Find]:
+    """Those that were written for built-in tasks: of others no reference is known."""
+    for path in sorted(folder.rglob(_RECORD)):
+        try:
+            evaluation = Evaluation.model_validate_json(path.read_bytes())
+            task = find_task(evaluation.task)
+        except (ValueError, OSError, BadInput):
+            continue  # somebody else's file
+        timing, program = evaluation.timing, _program_beside(path, evaluation)
+        wanted = evaluation.backend == backend and shown_faster(evaluation)
+        if wanted and timing is not None and program is not None:
+            yield Find(task, timing.speedup, program)
 
 
-def _likeness(one: Counter[str], other: Counter[str]) -> float:
-    return (one & other).total() / max(1, (one | other).total())
+def _program_beside(record: Path, evaluation: Evaluation) -> str | None:
+    for path in sorted(record.parent.glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        known = Candidate(backend=evaluation.backend, source=source).content_hash
+        if known == evaluation.candidate_hash:
+            return source
+    return None

@@ -16,20 +16,24 @@ from kernel_smith.records import (
     Winner,
 )
 from kernel_smith.search.attempts import lineage_attempts
+from kernel_smith.search.focus import focus_of
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
 
 KNOWLEDGE = "knowledge"
 """Where a run's settings keep the winners of other tasks."""
+PLACES = "places"
+"""And where more of them are looked for than in the run's own store."""
 _ATTEMPTS = 6
 
 
 def context_of(
     state: RunState, parent: str | None, exemplars: tuple[Elite, ...] = ()
 ) -> tuple[Section, ...]:
-    """These programs, the winners of other tasks, what worked and what failed from this parent and
-    its ancestors, what the run has learned, and who is faster on some workload."""
+    """These programs, the winners of other tasks, the workload to begin with, what worked and what
+    failed from this parent and its ancestors, what the run has learned, and who is faster on some
+    workload."""
     sections: list[Section] = []
     if exemplars:
         sections.append(Exemplars(programs=exemplars))
@@ -37,6 +41,9 @@ def context_of(
     if winners:
         known = tuple(Winner.model_validate(each) for each in winners)
         sections.append(Knowledge(winners=known))
+    focus = focus_of(state, parent) if parent is not None else None
+    if focus is not None:
+        sections.append(focus)
     attempts = lineage_attempts(state, parent, _ATTEMPTS) if parent is not None else ()
     if attempts:
         sections.append(Attempts(attempts=attempts))

@@ -110,17 +110,21 @@ class Scientist:
         self._plans: dict[int, str] = {}
         self._asked: set[int] = set()
         self._made = 0
+        self._is_thinking = False
 
     def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask | None:
+        waiting = [number for number in self._plans if number not in self._asked]
+        if self._is_thinking or (self._plans and not waiting):  # one stage after the other
+            free = [name for name in free if name != THINKER]
         worker = self._bandit.choose(free)
         if worker is None:
             return None
         plain = ask_without_thinking(state, worker)
         if plain is not None:
             return plain
-        waiting = [number for number in self._plans if number not in self._asked]
         if waiting:
             return self._write(waiting[0], state)
+        self._is_thinking = True
         return self._select(state) if self._base is None else self._design(state)
 
     def _select(self, state: RunState) -> Ask:
@@ -149,10 +153,12 @@ class Scientist:
 
     def hear(self, event: Event, state: RunState) -> None:
         self._bandit.hear(event, state)
+        if isinstance(event, Noted | StepDropped | Declined):
+            self._is_thinking &= event.label.get(_ROLE) not in (_SELECTOR, _DESIGNER)
         match event:
             case Noted() if event.label.get(_ROLE) == _SELECTOR:
                 self._base, self._reference = _selected(event.note.text, state)
-            case Noted() if event.label.get(_ROLE) == _DESIGNER and not self._plans:
+            case Noted() if event.label.get(_ROLE) == _DESIGNER:
                 designed = chosen_of(experiments_in(event.note.text))
                 for text in [each.text for each in designed] or [""]:
                     self._made += 1

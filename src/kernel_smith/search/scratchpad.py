@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from kernel_smith.records import Event, Noted, Question, RunConfig, Section, StepEvaluated, Summary
+from kernel_smith.records import (
+    Declined,
+    Event,
+    Noted,
+    Question,
+    RunConfig,
+    Section,
+    StepDropped,
+    StepEvaluated,
+    Summary,
+)
 from kernel_smith.search.attempts import attempts_of, in_words
 from kernel_smith.search.base import Ask
 from kernel_smith.search.thinking import THINKER
@@ -35,17 +45,15 @@ class Scratchpad:
         self._on = THINKER in config.proposers
         self._since: deque[int] = deque(maxlen=_EVERY)
         self._fresh = 0
-        self._asked_at = -1
+        self._is_asked = False
         self.text = ""
 
     def ask(self, state: RunState, worker: str) -> Ask | None:
         """The request to rewrite the notes, if it is time and this is the one who can."""
-        evaluated = state.funnel["evaluated"]
-        if worker != THINKER or not self._on or self._fresh < _EVERY or state.best is None:
+        due = self._on and self._fresh >= _EVERY and not self._is_asked
+        if worker != THINKER or not due or state.best is None:
             return None
-        if self._asked_at == evaluated:  # under way
-            return None
-        self._asked_at = evaluated
+        self._is_asked = True
         steps = [state.steps[number] for number in self._since]
         attempts = "\n".join(map(in_words, attempts_of(steps, state)))
         question = Question(text=_QUESTION.format(attempts=attempts))
@@ -62,4 +70,6 @@ class Scratchpad:
                 self._since.append(event.step)
                 self._fresh += 1
             case Noted() if event.label.get(_ROLE) == _SUMMARISER:
-                self.text, self._fresh = event.note.text, 0
+                self.text, self._fresh, self._is_asked = event.note.text, 0, False
+            case StepDropped() | Declined() if event.label.get(_ROLE) == _SUMMARISER:
+                self._fresh, self._is_asked = 0, False  # later, then

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 
 from kernel_smith.records import (
     Conversation,
+    Counted,
     Declined,
     Evaluation,
     Event,
@@ -127,7 +128,7 @@ class RunFacts:
                 self._pay(event.note.conversation)
             case Remeasured():
                 self._note_remeasured(event)
-            case MeasuredInVain():
+            case MeasuredInVain() | Counted():
                 self.device_seconds += event.seconds
             case Declined():
                 self.device_seconds += event.device_seconds
@@ -191,7 +192,7 @@ class RunFacts:
         self.funnel.update(self._passed[candidate])
 
     def _note_lead(self) -> None:
-        """A contender shows in the curve once it was measured again."""
+        """A challenger shows in the curve once it was measured again."""
         best = self.ranking.best
         if best in self.ranking.challenges or (best is None and not self.curve):
             return

@@ -5,7 +5,7 @@ that was evaluated first. A program that compiles to the same as an earlier one 
 so it cannot lead. A measuring that was too noisy changes nothing. Once a run has ended, its best is
 the one that it ended with, until somebody goes on with it.
 
-Who takes the lead from another is a contender until it was measured again. One that leads then has
+Who takes the lead from another is a challenger until it was measured again. One that leads then has
 held its lead, and counts as a new best; one that does not had luck.
 """
 
@@ -34,9 +34,9 @@ class Ranking:
     scores: dict[str, float] = field(default_factory=dict)
     """In the order in which programs were first evaluated; twins are not among them."""
     challenges: dict[str, str] = field(default_factory=dict)
-    """Contenders that were not measured again yet, and whom they took the lead from."""
+    """Challengers that were not measured again yet, and whom they took the lead from."""
     held: dict[str, None] = field(default_factory=dict)
-    """All that were the best and no contenders any more, in their order."""
+    """All that were the best and no challengers any more, in their order."""
     _leader: str | None = None
     _ended_with: str | None = None
     _by_binary: dict[str, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from kernel_smith.records import (
     Ceilings,
     ConfirmationBegun,
     Conversation,
+    Counted,
     Distribution,
     Elite,
     Evaluation,
@@ -109,7 +110,7 @@ class RunFold:
                 self._confirming = event.at
             case Remeasured():
                 self._remeasured(sequence, event)
-            case MeasuredInVain():
+            case MeasuredInVain() | Counted():
                 self._span(event.at, event.seconds, "again")
         if isinstance(event, StepEvaluated | Remeasured):
             self._note_best(len(self.history.ranking.held) > held)
@@ -176,7 +177,7 @@ class RunFold:
             return None
 
     def _note_best(self, is_new: bool) -> None:
-        """A contender counts once it was measured again."""
+        """A challenger counts once it was measured again."""
         best = self.history.best
         if best is None or best.speedup is None or self.at is None:
             return

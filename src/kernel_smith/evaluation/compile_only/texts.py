@@ -125,14 +125,11 @@ def _templated(name: str) -> str:
 
 def _resources(kernel: told.KernelResources, line: int | None, limit: int) -> KernelResources:
     shared = kernel.shared or 0
-    spilled = None
-    if kernel.spill_stores is not None:
-        spilled = kernel.spill_stores + (kernel.spill_loads or 0)
     return KernelResources(
         name=_shown(kernel.name),
         line=line,
         registers=kernel.registers,
-        spill_bytes=spilled,
+        spill_bytes=kernel.spill_bytes,
         shared_bytes=shared,
         occupancy=None,
         fits=shared <= limit,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol, runtime_checkable
 
-from kernel_smith.records import Candidate, Evaluation, Options, Sweep, Task
+from kernel_smith.records import Candidate, Evaluation, NsightKernel, Options, Sweep, Task
 
 
 class Evaluator(Protocol):
@@ -42,6 +42,17 @@ class Sweeper(Protocol):
     ) -> Future[Sweep]:
         """What became of the variants, in the future. It takes about so many seconds, and says
         nothing that a verdict may rest on."""
+
+
+@runtime_checkable
+class Profiler(Protocol):
+    """An engine that can also have a vendor's profiler look at an accepted program."""
+
+    def counters(
+        self, task: Task, candidate: Candidate, workload: str, /
+    ) -> Future[tuple[NsightKernel, ...]]:
+        """The kernels of one call with their counters, in the future. The program runs without a
+        sandbox. The future may raise `UserError`, such as where there is no profiler."""
 
 
 class Engine(Evaluator, Protocol):

@@ -18,7 +18,8 @@ from kernel_smith.closing import ClosingInAHurry
 from kernel_smith.errors import InternalError, TookTooLong
 from kernel_smith.evaluation.engines.cache import EvaluationCache
 from kernel_smith.evaluation.engines.local import LocalEngine
-from kernel_smith.records import Candidate, Evaluation, Options, Sweep, Task
+from kernel_smith.evaluation.judge.platform.device_lock import using_device
+from kernel_smith.records import Candidate, Evaluation, NsightKernel, Options, Sweep, Task
 
 TASKS_KEPT_READY = 3
 LONGEST_LOOK = 64  # how far ahead a lane looks for a candidate of a task that it has ready
@@ -84,6 +85,20 @@ class LocalPool(ClosingInAHurry):
             return engine.sweep(task, parent, variants, options, seconds)
 
         return self._enqueue(_Job(task, parent, sweep))
+
+    def counters(
+        self, task: Task, candidate: Candidate, workload: str
+    ) -> Future[tuple[NsightKernel, ...]]:
+        """What Nsight Compute sees of an accepted program; meanwhile nobody is alone with the
+        device, so nobody is timed."""
+
+        def look(_: LocalEngine) -> tuple[NsightKernel, ...]:
+            from kernel_smith.evaluation.nsight import profile_candidate
+
+            with using_device():
+                return profile_candidate(task, candidate, workload)
+
+        return self._enqueue(_Job(task, candidate, look))
 
     def _enqueue(self, job: _Job) -> Future[Any]:
         with self._changed:

@@ -29,8 +29,17 @@ from kernel_smith.evaluation.judge.processes.child import ChildFailed
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.rival import Rival
 from kernel_smith.evaluation.screen import screen
-from kernel_smith.records import Candidate, Confinement, Options, Reason, Task, Workload
+from kernel_smith.records import (
+    Candidate,
+    CompiledKernel,
+    Confinement,
+    Options,
+    Reason,
+    Task,
+    Workload,
+)
 
+_MOST_KERNELS, _LONGEST_NAME = 64, 200
 _STRUCTURAL = frozenset({Reason.SYNTAX_ERROR, Reason.NO_MODELNEW})
 _NOT_DISARMED = (
     "with its kernels replaced by no-ops the candidate cannot be imported: it calls them then, and "
@@ -293,6 +302,19 @@ class Contestant(Generic[ParticipantT]):
             if self._compiler is not None and self._compiler.rejection is not None:
                 raise self._compiler.rejection from None
             raise Rejected.from_failure(failure, loading=loading) from None
+
+    def compiled_kernels(self) -> tuple[CompiledKernel, ...]:
+        """What its compiler said of its kernels, as far as they were compiled for a GPU."""
+        told = [] if self._compiler is None else self._compiler.resources
+        return tuple(
+            CompiledKernel(
+                name=kernel.name[:_LONGEST_NAME],
+                registers=kernel.registers,
+                spill_bytes=kernel.spill_bytes,
+                shared_bytes=kernel.shared,
+            )
+            for kernel in told[:_MOST_KERNELS]
+        )
 
     def what_emulation_said(self) -> str:
         """Why a launch was aborted, where kernels are emulated: their caller rarely asks."""

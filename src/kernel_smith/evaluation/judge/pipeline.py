@@ -195,6 +195,7 @@ class Pipeline(Generic[ParticipantT]):
             beside=self._beside,
             notes=tuple(self._journal.notes),
             binary=self._binary,
+            compiled=contestant.compiled_kernels(),
             confinement=contestant.confinement,
             environment=describe_machine(),
             seconds=self._journal.seconds,

@@ -8,6 +8,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.proposers.chooser.adviser import Advice
 from kernel_smith.proposers.chooser.letters import odds_of, question_text
 from kernel_smith.proposers.chooser.options import Menu
+from kernel_smith.proposers.credit import speedup_of
 from kernel_smith.proposers.model.background import Background
 from kernel_smith.proposers.model.client import Answer, Bill, Client
 from kernel_smith.proposers.model.config import Model, Settings
@@ -15,7 +16,6 @@ from kernel_smith.proposers.model.failures import ModelError
 from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.proposers.model.patience import Patience
 from kernel_smith.proposers.model.preflight import check_models, demand_prices
-from kernel_smith.proposers.mutator.proposals import speedup_of
 from kernel_smith.records import Conversation, Evaluation, Message
 
 _MOST_LISTED = 20  # tokens; the most that OpenAI's protocol knows

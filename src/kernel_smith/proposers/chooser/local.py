@@ -16,7 +16,7 @@ from kernel_smith.proposers.base import WorkerFailed
 from kernel_smith.proposers.chooser.adviser import Advice
 from kernel_smith.proposers.chooser.letters import question_text
 from kernel_smith.proposers.chooser.options import Menu
-from kernel_smith.proposers.mutator.proposals import speedup_of
+from kernel_smith.proposers.credit import speedup_of
 from kernel_smith.records import Evaluation
 
 # By its name, as one starts a program: this room imports no torch, and nothing of training.

@@ -107,6 +107,9 @@ class Settings(Record):
         ge=1,
         description="answers of no use in a row, after which a model is asked no more; none: never",
     )
+    guides: bool = Field(
+        default=True, description="say what is known about fast kernels for this device"
+    )
     templates: str | None = Field(
         default=None,
         description="a folder whose files replace templates of the same name; `brief`: ours, short",

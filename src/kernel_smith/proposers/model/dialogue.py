@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.blocks import without_thoughts
 from kernel_smith.proposers.model.client import Bill, Client
 from kernel_smith.proposers.model.failures import ModelError, NoProgram, Truncated
@@ -24,11 +25,12 @@ async def converse(
     client: Client,
     prompts: Prompts,
     messages: tuple[Message, ...],
-    base: str,
+    base: Folded,
     *,
     asks_again: bool = True,
 ) -> Outcome:
-    """A program that changes `base`. A `ModelError` carries the conversation as far as it went."""
+    """A program that changes `base`, as the messages show it. A `ModelError` carries the
+    conversation as far as it went."""
     first = messages
     bill = Bill()
     response = ""
@@ -38,7 +40,7 @@ async def converse(
             response = answer.full
             if answer.truncated:
                 raise _truncated(client)
-            parsed = parse_answer(answer.text, base)
+            parsed = parse_answer(answer.text, base.text, base.unfold)
             if isinstance(parsed, Program):
                 said = _conversation(client, messages, response, bill)
                 return Outcome(parsed, said, bill.estimated, messages is not first)

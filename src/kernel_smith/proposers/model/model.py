@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from kernel_smith.programs.fold import Folded
+from kernel_smith.proposers.credit import PARENT_SPEEDUP, gain_of, note_parent
 from kernel_smith.proposers.model.background import Background
+from kernel_smith.proposers.model.choice import Choice
 from kernel_smith.proposers.model.client import Client
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.dialogue import Outcome, converse, think
@@ -23,6 +26,7 @@ from kernel_smith.records import (
     Broken,
     Candidate,
     Evaluation,
+    Focus,
     Message,
     Note,
     Plan,
@@ -34,10 +38,12 @@ from kernel_smith.records import (
 
 Said = TypeVar("Said")
 _FIRST_NAME = "first.py"
+_FOLDED = "focus"  # where a proposal notes the workload that its parent was shown for
 
 
 class ModelProposer:
-    """A `Worker` that asks the models of the settings, each as often as its weight says.
+    """A `Worker` that asks the models of the settings: those that gain more for their price more
+    often (`choice.py`).
 
     `tokens` and `dollars` cap what all of them take together, requests under way included. A run
     that is resumed passes what it has `spent`. Failures are `ModelError`s; a model that will not
@@ -67,6 +73,7 @@ class ModelProposer:
         self._lock = threading.Lock()
         self._gone: dict[str, ModelError] = {}
         self._patience = Patience(settings.give_up_after)
+        self._choice = Choice(settings.models)
         self.ledger = Ledger(tokens, dollars, spent)
         self._clients = {
             model.name: Client(
@@ -98,11 +105,15 @@ class ModelProposer:
         missed = self._waiting.take(request.task, request.backend, parent)
         if missed is None:
             return await self._write(request)
-        return await self._repair(missed, request.seed)
+        return await self._repair(missed, request)
 
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
-        if proposal.proposer == self.name:
-            self._waiting.learn(proposal, evaluation)
+        if proposal.proposer != self.name:
+            return
+        self._waiting.learn(proposal, evaluation)
+        said, gain = proposal.conversation, gain_of(proposal, evaluation)
+        if said is not None:
+            self._choice.note(said.model, said.usage, gain.certain if gain is not None else 0.0)
 
     def close(self) -> None:
         """Give up what is under way, and close connections."""
@@ -114,30 +125,37 @@ class ModelProposer:
         parents: tuple[str, ...] = ()
         if request.parent is not None:
             base = request.parent.candidate
-            shown = (elite.candidate.content_hash for elite in prompt.exemplars)
-            parents = (base.content_hash, *shown)
+            beside = (elite.candidate.content_hash for elite in prompt.exemplars)
+            parents = (base.content_hash, *beside)
+        shown, details = prompt.parent, note_parent(request.parent)
+        focus = request.section(Focus)
+        if shown.hidden and focus is not None:
+            details[_FOLDED] = focus.workload
         broken = request.section(Broken)
         if broken is not None:
             base = broken.program.candidate
-        outcome = await self._ask(prompt.messages, base.source, request.seed)
-        return self._proposal(outcome, base, parents, {})
+            shown = Folded(base.source)
+        outcome = await self._ask(prompt.messages, shown, request.seed)
+        return self._proposal(outcome, base, parents, details)
 
-    async def _repair(self, missed: NearMiss, seed: int) -> Proposal:
+    async def _repair(self, missed: NearMiss, request: Request) -> Proposal:
         failed = missed.proposal
         assert failed.conversation is not None
-        messages = follow_up(self._prompts, failed, missed.evaluation)
+        shown, workload = Folded(failed.candidate.source), failed.details.get(_FOLDED)
+        if workload is not None:
+            shown = self._prompts.folded(failed.candidate.source, request, workload)
+        messages = follow_up(self._prompts, failed, shown, missed.evaluation)
         preferred = failed.conversation.model
-        outcome = await self._ask(messages, failed.candidate.source, seed, preferred)
-        details = {
-            "repairs": failed.candidate.content_hash,
-            "repair_depth": depth(failed) + 1,
-        }
+        outcome = await self._ask(messages, shown, request.seed, preferred)
+        kept = (PARENT_SPEEDUP, _FOLDED)
+        details = {name: failed.details[name] for name in kept if name in failed.details}
+        details |= {"repairs": failed.candidate.content_hash, "repair_depth": depth(failed) + 1}
         return self._proposal(outcome, failed.candidate, failed.parents, details)
 
     async def _ask(
         self,
         messages: tuple[Message, ...],
-        base: str,
+        base: Folded,
         seed: int,
         preferred: str | None = None,
     ) -> Outcome:
@@ -160,6 +178,8 @@ class ModelProposer:
             try:
                 outcome = await ask(client)
             except ModelError as error:
+                if error.conversation is not None:
+                    self._choice.note(name, error.conversation.usage, gain=0.0)
                 trouble = self._patience.after(name, error)
                 if trouble.lasting:
                     with self._lock:
@@ -183,7 +203,8 @@ class ModelProposer:
         for client in there:
             if client.model.name == preferred:
                 return client
-        return chance.choices(there, weights=[client.model.weight for client in there])[0]
+        chosen = self._choice.draw([client.model for client in there], chance)
+        return self._clients[chosen.name]
 
     def _proposal(
         self,

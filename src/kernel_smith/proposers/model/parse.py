@@ -9,6 +9,7 @@ import ast
 import re
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,17 +39,21 @@ class Refusal:
     reason: str
 
 
-def parse_answer(text: str, base: str) -> Program | Refusal:
-    """The program of an answer: written in full, or `base` with the answer's edits applied."""
+def parse_answer(text: str, base: str, unfold: Callable[[str], str] = str) -> Program | Refusal:
+    """The program of an answer: written in full, or `base` with the answer's edits applied.
+
+    `unfold` puts back what `base` does not show.
+    """
     said = without_thoughts(text)
     blocks, prose = find_blocks(said)
     edited = has_edits(said)
     found = _edited(said, base) if edited else _written(said, blocks)
     if isinstance(found, Refusal):
         return found
+    found = unfold(found)
     if len(found) > MAX_SOURCE:
         return Refusal(f"The program is longer than {MAX_SOURCE} characters.")
-    if _same(found, base):
+    if _same(found, unfold(base)):
         return Refusal("The program is the one that you were given. Change something.")
     return Program(found, _summary(prose), "edits" if edited else "full")
 

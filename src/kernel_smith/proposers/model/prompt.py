@@ -8,9 +8,12 @@ one.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernel_smith.errors import BadInput
+from kernel_smith.knowledge import sections_for
+from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.config import Settings
 from kernel_smith.proposers.model.ledger import CHARACTERS_PER_TOKEN, estimate_tokens
 from kernel_smith.proposers.model.sections import (
@@ -19,10 +22,18 @@ from kernel_smith.proposers.model.sections import (
     clip,
     extents,
     fenced,
+    focused,
     others_of,
 )
 from kernel_smith.proposers.model.texts import Templates
-from kernel_smith.records import Elite, Evaluation, Message, Precision, Request, Task
+from kernel_smith.records import (
+    Elite,
+    Evaluation,
+    Message,
+    Precision,
+    Request,
+    Task,
+)
 
 _LEAST_SHOWN = 400
 _LONG_LINES = 300
@@ -39,6 +50,7 @@ _PRECISION = {
 @dataclass(frozen=True)
 class Prompt:
     messages: tuple[Message, ...]
+    parent: Folded  # as they show it; empty for a first program
     exemplars: tuple[Elite, ...]  # those that it shows
 
 
@@ -56,13 +68,14 @@ class Prompts:
         stable = self._system(request)
         system = Message(role="system", content=stable)
         size = 0
-        form = self._form(request)
+        shown = self.shown(request)
+        form = self._form_for(shown)
         for extent in extents(request):
-            user = Message(role="user", content=self._step.render(request, extent, form))
+            user = Message(role="user", content=self._step.render(request, extent, form, shown))
             messages = (system, user)
             size = tokens_of(messages)
             if size <= self._settings.max_prompt_tokens:
-                return Prompt(messages, others_of(request)[: extent.exemplars])
+                return Prompt(messages, shown, others_of(request)[: extent.exemplars])
         raise BadInput(
             f"the task and the program alone take about {size} tokens, and max_prompt_tokens is "
             f"{self._settings.max_prompt_tokens}",
@@ -79,16 +92,26 @@ class Prompts:
 
     def repair(self, program: str, evaluation: Evaluation) -> Message:
         """The request to mend. `program` may be empty if the conversation shows it."""
-        form = self._form_for(program)
+        form = self._form_for(Folded(program))
         return Message(role="user", content=self._step.repair(program, evaluation, form))
 
-    def _form(self, request: Request) -> Form:
-        return self._form_for(request.parent.candidate.source if request.parent is not None else "")
+    def shown(self, request: Request) -> Folded:
+        """The program to change, as the prompt shows it: where one workload is to become faster,
+        without what others need. Nothing is folded where the whole program is to be written."""
+        if request.parent is None:
+            return Folded("")
+        return self.folded(request.parent.candidate.source, request)
 
-    def _form_for(self, program: str) -> Form:
+    def folded(self, source: str, request: Request, workload: str | None = None) -> Folded:
+        """A program that is to be changed for the request's focus, or for this workload."""
+        if self._settings.mode == "full":
+            return Folded(source)
+        return focused(source, request, workload)
+
+    def _form_for(self, shown: Folded) -> Form:
         """Of a long program few lines change, and to write all of them anew invites mistakes."""
         if self._settings.mode == "auto":
-            return "edits" if program.count("\n") > _LONG_LINES else "full"
+            return "edits" if shown.hidden or shown.text.count("\n") > _LONG_LINES else "full"
         return self._settings.mode
 
     def rules(self, task: Task) -> str:
@@ -116,6 +139,14 @@ class Prompts:
             self._stable[key] = (task, self._fill_system(*key[1:], task=task))
         return self._stable[key][1]
 
+    def _sheet(self, task: Task, backend: str, hardware: str) -> Iterator[str]:
+        """The machine, and what is known about such kernels on it."""
+        yield hardware or "Not described."
+        sections = sections_for(task, backend, hardware) if self._settings.guides else ()
+        if sections:
+            known = "\n\n".join(section.markdown for section in sections)
+            yield self._templates.fill("guides", guides=known)
+
     def _fill_system(self, backend: str, hardware: str, target: str, *, task: Task) -> str:
         return self._templates.fill(
             "system",
@@ -124,7 +155,7 @@ class Prompts:
             library=_library(task),
             precision=_precision(task),
             variants=_variants(task),
-            hardware=hardware or "Not described.",
+            hardware="\n\n".join(self._sheet(task, backend, hardware)),
             target=target or "Not known yet.",
             name=task.name,
             description=task.description or "See the reference.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
+from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.blocks import without_thoughts
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.records import Accuracy, Evaluation, Message, Proposal, Reason, Stage, Task
@@ -43,16 +44,21 @@ def _is_close(accuracy: Accuracy | None) -> bool:
     return total > 0 and right / total >= _RIGHT_ELEMENTS
 
 
-def follow_up(prompts: Prompts, proposal: Proposal, evaluation: Evaluation) -> tuple[Message, ...]:
+def follow_up(
+    prompts: Prompts, proposal: Proposal, shown: Folded, evaluation: Evaluation
+) -> tuple[Message, ...]:
     """The conversation that led to a failed program, and what the judge said about it.
+
+    `shown`: as the answer is to change it. One that is folded is shown anew, since the
+    conversation may have folded other lines.
 
     If that is too long, the first message (the stable part) and the program have to do.
     """
     assert proposal.conversation is not None
     earlier = proposal.conversation.messages
     said = without_thoughts(proposal.conversation.response).strip()
-    whole = proposal.details.get("mode") == "full"
-    program = proposal.candidate.source
+    whole = proposal.details.get("mode") == "full" and not shown.hidden
+    program = shown.text
     messages = (
         *earlier,
         Message(role="assistant", content=said),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kernel_smith.programs.fold import Folded, fold
 from kernel_smith.proposers.model.texts import Templates
 from kernel_smith.records import (
     Attempt,
@@ -19,6 +20,7 @@ from kernel_smith.records import (
     Elite,
     Evaluation,
     Failure,
+    Focus,
     Knowledge,
     Plan,
     Question,
@@ -33,6 +35,7 @@ _EVALUATION_LENGTH = 8000
 _FAILURE_LENGTH = 600
 _PLAN_LENGTH = 4000
 _SUMMARY_LENGTH = 3000
+_WORTH_FOLDING = 40  # lines
 _FAR_BEHIND = 0.5  # times the speed of the reference: one change will not do
 
 
@@ -74,9 +77,9 @@ class StepText:
     def __init__(self, templates: Templates) -> None:
         self._fill = templates.fill
 
-    def render(self, request: Request, extent: Extent, form: Form) -> str:
-        """`form`: whole programs are asked for, or edits."""
-        known, parent = self._known(request, extent), self._parent(request, extent)
+    def render(self, request: Request, extent: Extent, form: Form, shown: Folded) -> str:
+        """`form`: whole programs are asked for, or edits. `shown`: the parent as it is shown."""
+        known, parent = self._known(request, extent), self._parent(request, extent, shown)
         return "\n\n".join([*known, *parent, *self._now(request, form)])
 
     def repair(self, program: str, evaluation: Evaluation, form: Form) -> str:
@@ -101,22 +104,26 @@ class StepText:
                 "exemplar",
                 number=number,
                 verdict=headline(elite.evaluation),
-                program=fenced(elite.candidate.source),
+                program=fenced(focused(elite.candidate.source, request).text),
             )
         if extent.contrast and request.contrast:
-            yield self._fill("contrast", programs="\n\n".join(map(_with_verdict, request.contrast)))
+            slower = (_with_verdict(elite, request) for elite in request.contrast)
+            yield self._fill("contrast", programs="\n\n".join(slower))
 
-    def _parent(self, request: Request, extent: Extent) -> Iterator[str]:
+    def _parent(self, request: Request, extent: Extent, shown: Folded) -> Iterator[str]:
         """The program to change, and what was learned about it."""
         if request.parent is not None:
             evaluation = request.parent.evaluation
             said = told(evaluation, log=extent.log) if extent.details else headline(evaluation)
             yield self._fill(
                 "parent",
-                program=fenced(request.parent.candidate.source),
+                program=fenced(shown.text) + self._folded(shown),
                 evaluation=said,
                 verdict=headline(evaluation),
             )
+        focus = request.section(Focus)
+        if focus is not None and request.section(Question) is None:
+            yield self._fill("focus", workload=focus.workload, why=focus.why)
         attempts = request.section(Attempts)
         if extent.attempts and attempts is not None:
             yield self._fill("attempts", attempts="\n".join(map(_attempt, attempts.attempts)))
@@ -130,6 +137,9 @@ class StepText:
         summary = request.section(Summary)
         if summary is not None:
             yield self._fill("summary", summary=clip(summary.text, _SUMMARY_LENGTH))
+
+    def _folded(self, shown: Folded) -> str:
+        return "\n\n" + self._fill("folded") if shown.hidden else ""
 
     def _failures(self, failures: Sequence[Failure]) -> str:
         return self._fill("failures", failures="\n".join(map(_failure, failures)))
@@ -157,6 +167,18 @@ def others_of(request: Request) -> tuple[Elite, ...]:
     return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
 
 
+def focused(source: str, request: Request, workload: str | None = None) -> Folded:
+    """A program without what only other workloads need than the request's focus, or than this one;
+    all of it where there is none, or hardly anything would be left out."""
+    focus = request.section(Focus)
+    if workload is None and focus is not None and request.section(Question) is None:
+        workload = focus.workload
+    if workload is None:
+        return Folded(source)
+    found = fold(source, workload, [other.name for other in request.task.workloads])
+    return found if found.lines >= _WORTH_FOLDING else Folded(source)
+
+
 def told(evaluation: Evaluation, *, log: bool = True) -> str:
     """The judge's words, bounded. The verdict comes first, so the end is what is cut.
 
@@ -182,8 +204,9 @@ def _is_far_behind(request: Request) -> bool:
     return request.parent is not None and 0 < request.parent.score < _FAR_BEHIND
 
 
-def _with_verdict(elite: Elite) -> str:
-    return f"{headline(elite.evaluation)}\n\n{fenced(elite.candidate.source)}"
+def _with_verdict(elite: Elite, request: Request) -> str:
+    shown = focused(elite.candidate.source, request)
+    return f"{headline(elite.evaluation)}\n\n{fenced(shown.text)}"
 
 
 def _failure(failure: Failure) -> str:

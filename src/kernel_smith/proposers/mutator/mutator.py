@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kernel_smith.proposers.base import NothingToPropose, parent_of
+from kernel_smith.proposers.credit import gain_of
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 from kernel_smith.proposers.mutator.priors import expected_of, success
-from kernel_smith.proposers.mutator.proposals import make_proposal, signature_of, speedup_of
+from kernel_smith.proposers.mutator.proposals import make_proposal, signature_of
 from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.proposers.mutator.sites import (
     Sites,
@@ -26,8 +27,7 @@ from kernel_smith.proposers.mutator.sites import (
     machine_of,
     signature,
 )
-from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Plan, Proposal, Request
-from kernel_smith.records.gains import timed_beside
+from kernel_smith.records import Candidate, Elite, Evaluation, Plan, Proposal, Request
 
 _CHAIN_SHARE = 0.3
 _ATTEMPTS = 20
@@ -90,7 +90,7 @@ class Mutator:
     def learn(self, proposal: Proposal, evaluation: Evaluation) -> None:
         """Credit the edits of a proposal with its success, or charge them."""
         edits = proposal.details["edits"]
-        gain = _gain(proposal, evaluation)
+        gain = gain_of(proposal, evaluation)
         paid = success(gain.certain) if gain is not None else 0.0  # nothing for what may be noise
         with self._lock:
             self._tried[proposal.parents[0]].add(signature_of(proposal))
@@ -129,15 +129,6 @@ class Mutator:
         best = max(promise, key=lambda name: promise[name])
         edit = next(edit for edit in self._edits if edit.name == best)
         return edit, rng.choice(sites[best])
-
-
-def _gain(proposal: Proposal, evaluation: Evaluation) -> Interval | None:
-    """Over the parent: side by side if it was timed so, else by the speedups of both."""
-    beside = timed_beside(evaluation, proposal.parents[0])
-    own, before = speedup_of(evaluation), proposal.details.get("parent_speedup")
-    if beside is not None or own is None or before is None:
-        return beside
-    return own.over(Interval.model_validate(before))
 
 
 def _untried(sites: Sites, tried: set[str]) -> Sites:

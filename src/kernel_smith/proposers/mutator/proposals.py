@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernel_smith.proposers.credit import note_parent
 from kernel_smith.proposers.mutator.edit import Edit, Site
-from kernel_smith.records import Candidate, Elite, Evaluation, Interval, Proposal
+from kernel_smith.records import Candidate, Elite, Proposal
 
 
 def make_proposal(
     proposer: str, parent: Elite, new: Candidate, steps: Sequence[tuple[Edit, Site]]
 ) -> Proposal:
     """Return a candidate with the edits that made it, in their order."""
-    speedup = speedup_of(parent.evaluation)
     return Proposal(
         candidate=new,
         proposer=proposer,
@@ -21,7 +21,7 @@ def make_proposal(
         details={
             "edits": [edit.name for edit, _ in steps],
             "sites": [f"{site.part}: {site}" for _, site in steps],
-            "parent_speedup": speedup.model_dump() if speedup is not None else None,
+            **note_parent(parent),
         },
     )
 
@@ -30,8 +30,3 @@ def signature_of(proposal: Proposal) -> str:
     """Return the signature of a proposal made earlier, perhaps before the run was resumed."""
     pairs = zip(proposal.details["edits"], proposal.details["sites"], strict=True)
     return " | ".join(f"{name} {site}" for name, site in pairs)
-
-
-def speedup_of(evaluation: Evaluation) -> Interval | None:
-    """Return how fast a program is that works."""
-    return evaluation.timing.speedup if evaluation.ok and evaluation.timing else None

@@ -63,6 +63,8 @@ class Maker(Protocol):
     disarmed: Path
     can_disarm: bool
     compiling_seconds: float
+    resources: list[KernelResources]
+    """What the compiler said of kernels for a GPU."""
     rejection: Rejected | None
     """Why the last compilation failed, unless the candidate got over it."""
 

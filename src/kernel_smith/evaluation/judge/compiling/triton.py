@@ -24,10 +24,12 @@ from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING, LAUNCHER, MACHINE_CODE
 from kernel_smith.inline.cache import ObjectCache
+from kernel_smith.inline.resources import KernelResources, parse_resources
 from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.records import Limits, Reason, content_hash
 
 _PRODUCT = "product"
+_DIALECT, _ROUTE = "cuda", "native"  # whose compiler speaks as ptxas does
 _FLAG = re.compile(
     r"-lineinfo|-suppress-debug-info|-g|-v|--fmad=(true|false)|--opt-level|[0-3]"
     r"|--gpu-name=sm_\w+|--regAllocOptLevel=\d|-O[0-3]|--maxrregcount=\d+"
@@ -54,6 +56,7 @@ class TritonCompiler:
         self.can_disarm = True  # in the process: launches do nothing there
         self.has_kernels = False
         self.compiling_seconds = 0.0
+        self.resources: list[KernelResources] = []
         self.rejection: Rejected | None = None
 
     @property
@@ -109,6 +112,9 @@ class TritonCompiler:
             path = self._cache.get(key) or self._compile(key, command, name, source)
             shutil.copyfile(path, folder / served)
             (folder / served).chmod(0o555)
+            if key not in self._served:
+                said = self._cache.notes(key)
+                self.resources += parse_resources(_DIALECT, _ROUTE, said)
             self._served[key] = served
         return folder / served
 
@@ -132,7 +138,7 @@ class TritonCompiler:
                 raise Rejected(Reason.COMPILER_TIMEOUT, message, log=log)
             if code != 0 or not target.stat().st_size:
                 raise Rejected(Reason.COMPILER_REJECTED, _first_error(log), log=log)
-            return self._cache.put(key, target)
+            return self._cache.put(key, target, notes=log)
 
     def close(self) -> None:
         if self._owns_folders:

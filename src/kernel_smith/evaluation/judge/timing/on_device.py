@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernel_smith.evaluation.judge.evidence.ceilings import ceilings
 from kernel_smith.evaluation.judge.evidence.device import describe_device
-from kernel_smith.evaluation.judge.evidence.kernels import summarise_kernels
+from kernel_smith.evaluation.judge.evidence.kernels import Compiled, summarise_kernels
 from kernel_smith.evaluation.judge.evidence.roofline import roofline
 from kernel_smith.evaluation.judge.evidence.telemetry import TelemetrySampler
 from kernel_smith.evaluation.judge.platform import device_state
@@ -35,6 +35,7 @@ from kernel_smith.evaluation.judge.timing.rival import Rival
 from kernel_smith.evaluation.judge.timing.standings import (
     EAGER,
     GRAPH,
+    BaselineRatios,
     against_graph,
     through_eager,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
 
 _PROFILED_CALLS = 4
+_REGISTER_BYTES = 4
 _LONG_TO_PROFILE = 0.005  # seconds: time for a thousand kernels
 _CACHE_FASTER_THAN_MEMORY = 4.0  # results may stay in the cache for as long as they are timed
 
@@ -86,6 +88,7 @@ class DeviceTiming:
             ),
             "ceilings": limits,
             "telemetry": sampler.telemetry(),
+            "known_baselines": BaselineRatios(self._task, device).known(COMPILED),
         }
         return Timings(outcomes, evidence)
 
@@ -210,7 +213,7 @@ class DeviceTiming:
         sets = bench.enter(candidate, workload, calls, timed=True).pool.timing_sets()
         candidate.bind(list(islice(sets, calls)))
         try:
-            return summarise_kernels(candidate.profile(), calls)
+            return summarise_kernels(candidate.profile(), calls, self._as_compiled())
         except ValueError as error:
             self._journal.note(f"{workload.name}: no list of kernels: {error}")
             return ()
@@ -219,6 +222,17 @@ class DeviceTiming:
                 raise
             self._journal.note(f"{workload.name}: no list of kernels: {failure.message[:200]}")
             return ()
+
+    def _as_compiled(self) -> dict[str, Compiled]:
+        """What the compiler said of each kernel, by its name."""
+        return {
+            kernel.name: Compiled(
+                kernel.registers,
+                None if kernel.spill_bytes is None else kernel.spill_bytes // _REGISTER_BYTES,
+                kernel.shared_bytes,
+            )
+            for kernel in self._contestant.compiled_kernels()
+        }
 
     def _roofline(
         self,

@@ -6,7 +6,11 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kernel_smith.evaluation.judge.evidence.environment import store_bytes_per_second
+from kernel_smith.evaluation.judge.evidence.environment import (
+    instruction_set,
+    processor_name,
+    store_bytes_per_second,
+)
 from kernel_smith.evaluation.judge.evidence.time_shares import Profile
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.base import Timings
@@ -20,8 +24,9 @@ from kernel_smith.evaluation.judge.timing.integrity import (
 )
 from kernel_smith.evaluation.judge.timing.outcome import side_by_side
 from kernel_smith.evaluation.judge.timing.rival import Rival, blame
+from kernel_smith.evaluation.judge.timing.standings import EAGER, BaselineRatios, standing
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
-from kernel_smith.records import Workload
+from kernel_smith.records import KnownBaseline, Workload
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
@@ -58,7 +63,17 @@ class HostTiming:
             name: side_by_side(measurement, CANDIDATE, self._options.baselines)
             for name, measurement in measurements.items()
         }
-        return Timings(outcomes, {"kernels": kernels})
+        known = self._keep_baselines(measurements)
+        return Timings(outcomes, {"kernels": kernels, "known_baselines": known})
+
+    def _keep_baselines(self, measurements: Mapping[str, Measurement]) -> tuple[KnownBaseline, ...]:
+        """Keep how those that were timed compare with eager, and return all that are known."""
+        ratios = BaselineRatios(self._contestant.task, _processor(len(self._cores)))
+        timed = [name for name in COMPILED if {name, EAGER} <= set(self._options.baselines)]
+        for workload in self._contestant.task.workloads:
+            for name in timed:
+                ratios.put(workload, name, standing(name, measurements[workload.name], None))
+        return ratios.known(COMPILED)
 
     def _measure(self, workload: Workload) -> Measurement:
         contestant = self._contestant
@@ -132,3 +147,7 @@ class HostTiming:
         for participant in (self._candidate, *rivals):
             self._bench.leave(participant, workload)
         self._bench.dismiss(workload)
+
+
+def _processor(cores: int) -> str:
+    return f"{processor_name()}, {instruction_set()}, {cores} timed"

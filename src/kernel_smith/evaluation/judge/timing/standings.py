@@ -1,13 +1,16 @@
 """How baselines compare with eager PyTorch: measured once per task, device and version, then kept.
 
-A candidate is timed beside eager alone. Against any other baseline it is compared through eager,
-whose ratio to that baseline comes from here, with its uncertainty.
+On a GPU a candidate is timed beside eager alone. Against any other baseline it is compared through
+eager, whose ratio to that baseline comes from here, with its uncertainty. On a CPU all baselines
+are timed beside the candidate, and their ratios are kept for those who want to know what is to be
+beaten.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -17,7 +20,15 @@ from kernel_smith.evaluation.judge.timing.host_clock import Measurement
 from kernel_smith.evaluation.judge.timing.outcome import Against
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, distribution, estimate
 from kernel_smith.inline.cache import cache_root, keep_text
-from kernel_smith.records import Baseline, Device, Distribution, Task, Workload, content_hash
+from kernel_smith.records import (
+    Baseline,
+    Device,
+    Distribution,
+    KnownBaseline,
+    Task,
+    Workload,
+    content_hash,
+)
 from kernel_smith.records.base import Record
 
 EAGER: Baseline = "eager"
@@ -48,11 +59,14 @@ class BaselineRatio(Record):
 
 
 class BaselineRatios:
-    def __init__(self, task: Task, device: Device, root: Path | None = None) -> None:
+    """`place`: the device, or the processor and its cores in words."""
+
+    def __init__(self, task: Task, place: Device | str, root: Path | None = None) -> None:
+        self._workloads = task.workloads
         self._folder = (root or cache_root()) / "baselines"
         self._versions = (
             task.content_hash,
-            device.model_dump_json(),
+            place if isinstance(place, str) else place.model_dump_json(),
             torch.__version__,
             kernel_smith.__version__,
         )
@@ -64,6 +78,18 @@ class BaselineRatios:
 
     def put(self, workload: Workload, baseline: str, standing: BaselineRatio) -> None:
         keep_text(self._path(workload, baseline), standing.model_dump_json())
+
+    def known(self, names: Iterable[str]) -> tuple[KnownBaseline, ...]:
+        """Those of the baselines that are known on all workloads."""
+        found = []
+        for name in names:
+            ratios = [self.get(workload, name) for workload in self._workloads]
+            weights = [workload.weight for workload in self._workloads]
+            means = [known.ratio.mean for known in ratios if known is not None]
+            if len(means) == len(ratios):
+                mean = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
+                found.append(KnownBaseline(baseline=name, ratio=math.exp(mean)))
+        return tuple(found)
 
     def _path(self, workload: Workload, baseline: str) -> Path:
         key = content_hash(*self._versions, workload.model_dump_json(), baseline)
