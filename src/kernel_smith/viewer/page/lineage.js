@@ -31,7 +31,7 @@ export function showLineage(run) {
     { class: "stack" },
     figure({
       title: "Lineage",
-      note: "From the first programs on the left; each line leads to a changed program. The thick path led to the best kernel. Rings took the lead; hollow ones failed.",
+      note: "Each dot is a step, with its number and its speed over eager. Lines lead from a program to what was made of it; the thick path led to the best kernel. Rings took the lead; hollow dots failed.",
       legend: h("div", {}, speedLegend(colours, times), holder),
       table: run.best === null ? null : () => pathTable(run),
     }),

@@ -2,7 +2,7 @@
 
 import { figure, frame, legend, rowsTable } from "ks/chart.js";
 import { h, s, tipped } from "ks/dom.js";
-import { axisTimes, seconds, times, withRange } from "ks/format.js";
+import { axisSeconds, axisTimes, seconds, times, withRange } from "ks/format.js";
 import { baselineName } from "ks/run_header.js";
 import { linear, log } from "ks/scales.js";
 
@@ -31,6 +31,7 @@ function drawBars(workloads, baselines, width) {
     y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }),
     xFormat: axisTimes,
     left: 14,
+    right: 64, // room for the figure of the longest bar
     top: 4,
   });
   workloads.forEach((each, index) => {
@@ -42,9 +43,7 @@ function drawBars(workloads, baselines, width) {
       const bar = s("rect", { x: chart.left, y, width: Math.max(1, chart.x(value) - chart.left), height: ROW - 7, rx: 3, style: { fill: COLOURS[line % 4] } });
       chart.plot.append(tipped(bar, () => [`${each.workload} against ${baselineName(one.baseline)}`, withRange(one.speedup), `${seconds(one.seconds.p50)} → ${seconds(each.candidate.p50)}`]));
       chart.plot.append(s("path", { class: "whisker", d: `M${chart.x(low)} ${y + 7.5}H${chart.x(high)}M${chart.x(low)} ${y + 4}v7M${chart.x(high)} ${y + 4}v7` }));
-      const after = chart.x(high) + 8;
-      const fits = after + 46 < chart.right;
-      chart.plot.append(s("text", { class: fits ? "bar-value" : "bar-value inside", x: fits ? after : chart.left + 8, y: y + 12 }, times(value)));
+      chart.plot.append(s("text", { class: "bar-value", x: chart.x(high) + 8, y: y + 12 }, times(value)));
     });
   });
   chart.plot.append(s("line", { class: "reference", x1: chart.x(1), x2: chart.x(1), y1: 18, y2: chart.bottom }));
@@ -73,7 +72,7 @@ export function drawRanges(rows, width) {
     label: `Time per call. ${rows.map((row) => `${row.name}: ${seconds(row.at.p50)}, P99 ${seconds(row.at.p99)}`).join("; ")}`,
     x: (place) => (high / low > 8 ? log([low / 1.1, high * 1.15], place) : linear([0, high * 1.1], place)),
     y: (place) => Object.assign(linear([0, 1], place), { ticks: () => [] }),
-    xFormat: seconds,
+    xFormat: axisSeconds,
     left: 14,
     top: 4,
     xTicks: Math.max(2, Math.floor(width / 130)),
