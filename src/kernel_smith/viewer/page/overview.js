@@ -3,7 +3,7 @@
 import { figure, rowsTable, whoColour } from "ks/chart.js";
 import { progressFigure } from "ks/progress.js";
 import { h } from "ks/dom.js";
-import { count, cost, duration, firstLine, gain, gainRange, percent, times, tokens } from "ks/format.js";
+import { count, cost, duration, firstLine, gain, percent, times, tokens } from "ks/format.js";
 import { verdict } from "ks/run_header.js";
 import { utilisationFigure } from "ks/utilisation.js";
 import { workloadFigure } from "ks/workloads.js";
@@ -38,7 +38,7 @@ function tiles(run) {
 // Side by side with the former best where that was measured: figures of different moments differ by more than the gain.
 function change({ speedup, before, beside }) {
   if (before === null) return h("span", { class: "quiet" }, " to begin with");
-  if (beside) return h("span", { class: beside.low > 1 ? "up" : "quiet" }, ` ${gainRange(beside)} side by side with the former best`);
+  if (beside) return [h("span", { class: beside.low > 1 ? "up" : "quiet" }, ` ${gain(beside.value, 1)}`), h("span", { class: "quiet" }, ` (${gain(beside.low, 1)} to ${gain(beside.high, 1)} side by side)`)];
   if (speedup.value < before) return h("span", { class: "quiet" }, " when the former best fell back");
   return h("span", { class: "up" }, ` ${gain(speedup.value, before)}`);
 }
