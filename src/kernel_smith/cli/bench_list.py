@@ -56,7 +56,7 @@ def list_problems(
         if each.why_broken:
             console.print(f"broken: {each.why_broken}", markup=False)
     counts = Counter(each.category for each in found)
-    shown = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+    shown = "; ".join(f"{name} {count}" for name, count in counts.most_common())
     console.print(f"{counted(len(found), 'problem')}: {shown}", markup=False)
     words = shlex.join(["kernel-smith", "bench", *suites])
     print_next(f"{words} --method greedy --evaluations 10", "solve them")
