@@ -192,6 +192,7 @@ def test_figures_stay_within_their_charts(page: Page) -> None:
 
 def test_the_evaluators_are_never_busier_than_the_run_is_long(page: Page) -> None:
     """Evaluations overlap: one is compiled while another is timed."""
+    show(page, "#/")
     found = page.evaluate(
         "import('ks/model.js').then(({ Run }) => {"
         " const spans = [{ begin: 0, end: 6 }, { begin: 4, end: 10 }, { begin: 11, end: 12 }];"
@@ -203,6 +204,7 @@ def test_the_evaluators_are_never_busier_than_the_run_is_long(page: Page) -> Non
 
 
 def test_durations_are_rounded_as_a_whole(page: Page) -> None:
+    show(page, "#/")
     words = page.evaluate(
         "import('ks/format.js').then(({ duration }) => "
         "[9.96, 59.4, 59.7, 119.7, 3599.6, 5400].map(duration))"
