@@ -80,17 +80,19 @@ def _print(given: Assignment, path: Path) -> None:
     console.print(f"Improve {path}{step}, which does task {task}.", style="bold")
     console.print(request.hardware, markup=False)
     assert request.parent is not None
-    console.print(render(request.parent.evaluation), markup=False)
+    judged = request.parent.evaluation
+    other = None if judged.beside is None else given.steps.get(judged.beside.candidate_hash)
+    told = render(judged) if other is None else render(judged, f"step {other}")
+    console.print(told, markup=False)
     for failure in request.failures:
         what = f"Tried and failed: {failure.summary}: {failure.stage.value}: {failure.reason.value}"
         console.print(what, markup=False)
     for lesson in request.lessons:
         console.print(f"Learned: {lesson}", markup=False)
     for exemplar in request.exemplars:
-        identity = exemplar.candidate.content_hash[:12]
-        console.print(
-            f"Another program of the run: {identity}, {exemplar.score:.2f}x", markup=False
-        )
+        step = given.steps.get(exemplar.candidate.content_hash)
+        where = "Another program" if step is None else f"Another program of the run: step {step}"
+        console.print(f"{where}, {exemplar.score:.2f}x", markup=False)
 
 
 def tell(
