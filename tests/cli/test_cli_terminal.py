@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kernel_smith.cli import output
 from kernel_smith.cli.confirmation_text import advice
-from kernel_smith.cli.evolution_panel import Panel, left
+from kernel_smith.cli.evolution_panel import Panel, colour_of, left
 from kernel_smith.cli.evolution_view import describe
 from kernel_smith.cli.output import broken
 from kernel_smith.evaluation.engines.made_up import made_up
@@ -26,10 +26,12 @@ from kernel_smith.records import (
     Event,
     Interval,
     Proposal,
+    Reason,
     Remeasured,
     RunConfig,
     RunEnded,
     RunStarted,
+    Stage,
     StepEvaluated,
     StepProposed,
     Task,
@@ -110,6 +112,19 @@ def test_the_panel_says_what_is_left() -> None:
     assert "ends after" in words and "about 1 min 00 s" in words
     assert left(after(*steps)[0], spent=40.0) == "no limit"
     assert "about" in words and "about" not in left(state, spent=None), "a run that has ended"
+
+
+def test_colours_say_how_a_step_ended() -> None:
+    how = {"stage": Stage.INCORRECT, "reason": Reason.WRONG_VALUES, "timing": None}
+    wrong = made_up(TASK, program(2), 1.0).model_copy(update=how)
+    ends = (evaluated(0, 0.5), evaluated(1, 2.0))
+    failed = StepEvaluated(step=2, evaluation=wrong, seconds=1.0, at=NOW)
+    assert [colour_of(event) for event in (*ends, failed)] == ["dim", "green", "red"]
+    _, panel = after(proposed(0), ends[0], proposed(1), ends[1])
+    shown = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    shown.print(panel)
+    assert isinstance(shown.file, io.StringIO)
+    assert "\x1b[32m   1  tuner      2.00x" in shown.file.getvalue()
 
 
 def test_lines_name_steps_and_no_hashes() -> None:

@@ -306,7 +306,9 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         console.print(render(state.confirmation or best.evaluation), markup=False)
         console.print(confirmation_in_words(state), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
-        console.print(advice(state, path), style="bold", markup=False)
+        said = advice(state, path)
+        colour = "green" if said.startswith("Use it") else "yellow"
+        console.print(said, style=f"bold {colour}", markup=False)
         name, *options = words_of(state.task)
         command = ["kernel-smith", "evaluate", name, str(path), *options]
         command += ["--backend", state.config.backend, "--fresh"]
