@@ -190,7 +190,12 @@ def list_clients(
         return
     for client in clients:
         console.print(f"{client.name}  priority {client.priority_cap}", markup=False)
-    print_next(_serving(file), "serve them")
+    if clients:
+        print_next(_serving(file), "serve them")
+    else:
+        console.print("no clients yet", markup=False)
+        adding = ["kernel-smith", "serve", "tokens", "add", str(file), "NAME"]
+        print_next(shlex.join(adding), "add one")
 
 
 @tokens.command("remove")
