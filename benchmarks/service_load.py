@@ -375,7 +375,7 @@ def arguments() -> argparse.Namespace:
 def serve_command(folder: Path, chosen: argparse.Namespace) -> list[str]:
     return [
         *(sys.executable, "-c", "from kernel_smith.cli.entry import main; main()", "serve"),
-        *("--store", str(folder / "jobs.sqlite"), "--tokens", str(folder / "tokens")),
+        *("--store", str(folder / "jobs.sqlite"), "--clients", str(folder / "tokens")),
         *("--lanes", str(chosen.lanes), "--max-waiting", str(chosen.max_waiting)),
     ]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-import typer
 from text import NOTE, code, joined, prose, table
 
 from kernel_smith.cli import exit_codes
+from kernel_smith.cli.help_words import command_tree
 from kernel_smith.cli.main import app
 
 ENVIRONMENT = (
@@ -31,7 +30,7 @@ def page() -> str:
     lines += [*codes.splitlines(), ""]
     lines += ["## Environment", ""]
     lines += table(("variable", "meaning"), ((code(n), text) for n, text in ENVIRONMENT))
-    for words, command in _walk(typer.main.get_command(app), "kernel-smith"):
+    for words, command in _walk(command_tree(app), "kernel-smith"):
         lines += _section(words, command)
     return joined(lines)
 
@@ -48,8 +47,7 @@ def _section(words: str, command: Any) -> list[str]:
     context = command.context_class(command, info_name=words)
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
     shown = [parameter.get_help_record(context) for parameter in command.params]
-    # The framework names Python's types of lists beside what the argument is called.
-    rows = [(code(re.sub(r" <list.*>", "", left)), right) for left, right in filter(None, shown)]
+    rows = [(code(left), right) for left, right in filter(None, shown)]
     # A level per word: groups stand above what is in them.
     level = "#" * len(words.split())
     return [

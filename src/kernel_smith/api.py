@@ -193,7 +193,7 @@ def _task(target: Target, example_inputs: Any) -> Task:
     if isinstance(target, str | Path):
         return find_task(str(target))
     raise BadInput(
-        f"a {type(target).__qualname__} cannot be optimized",
+        f"{type(target).__qualname__} cannot be optimized",
         hint="pass a torch.nn.Module, a task's name, the path of a task file, or a Task",
     )
 

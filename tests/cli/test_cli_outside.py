@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from kernel_smith.cli import outside
 from kernel_smith.cli.evolution_panel import Panel, curve
 from kernel_smith.cli.evolution_view import describe
 from kernel_smith.evaluation import engines
@@ -24,6 +25,7 @@ from kernel_smith.records import (
     Candidate,
     Conversation,
     Event,
+    Exemplars,
     Migrated,
     Proposal,
     Reason,
@@ -122,6 +124,18 @@ def test_ask_can_be_for_any_step_and_shows_the_prompt_as_a_model_gets_it(
     assert "Improve slow_parent.py from step 1," in cli("ask", run, "--parent", 1, *SAVED).out
     cli("ask", run, "--parent", 7, *SAVED).complains(2, "--parent 7: none", "runs show")
     cli("ask", run, "--parent", 1, "--best", *SAVED).complains(2, "--best and --parent", "one")
+
+
+def test_ask_names_other_programs_by_their_steps(
+    cli: Cli, task: Task, honest_source: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = begin(task, (honest_source, 1.5), (honest_source.replace("++i", "i += 1"), 1.2))
+    given = Assignment.model_validate(cli("ask", run, "--parent", 1, "--json", *SAVED).json)
+    parent = given.request.parent
+    assert parent is not None and given.steps == {parent.candidate.content_hash: 1}
+    shown = given.request.model_copy(update={"context": (Exemplars(programs=(parent,)),)})
+    outside._print(given.model_copy(update={"request": shown}), Path("parent.py"))
+    assert "Another program of the run: step 1, 1.1" in capfd.readouterr().out
 
 
 class Sobering(TrivialEngine):

@@ -57,7 +57,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_modules_are_named_with_what_they_take(cli: Cli, script: Path, tmp_path: Path) -> None:
-    done = cli("profile", script, "--to", "tasks", "--json", "--", "--fast")
+    done = cli("profile", script, "-o", "tasks", "--json", "--", "--fast")
     assert "this is the program --fast" in done.err
     found = {(one["class_name"], one["shapes"]): one for one in done.json["findings"]}
     assert set(found) == {

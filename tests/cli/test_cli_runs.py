@@ -15,6 +15,7 @@ from kernel_smith.records import (
     Accuracy,
     BaselineSpeedup,
     BaselineTiming,
+    Beside,
     Budget,
     Candidate,
     Conversation,
@@ -277,6 +278,20 @@ def test_lineage_shows_what_each_step_gained(cli: Cli) -> None:
     assert f"next: kernel-smith runs diff {RUN} 1 3" in done.out
     rows = cli("runs", "lineage", RUN, "2", "--json").json["lineage"]
     assert [(row["step"], row["gain"]) for row in rows] == [(0, None), (2, None)]
+
+
+def test_lineage_trusts_what_was_timed_side_by_side(cli: Cli, store: Path) -> None:
+    """Figures of different moments differ by more than the gain."""
+    gain = Interval(value=1.09, low=1.02, high=1.17)
+    beside = Beside(candidate_hash=program(1).content_hash, gain=gain)
+    judged = evaluation(3, 3.0).model_copy(update={"beside": beside})
+    with Store.open(store) as book:
+        book.append(RUN, Remeasured(candidate=judged.candidate_hash, evaluation=judged, at=AT))
+    out = cli("runs", "lineage", RUN).out
+    assert "+9.0% [+2.0%, +17.0%]" in out and "+100.0%" not in out and "+50.0%" in out
+    rows = cli("runs", "lineage", RUN, "--json").json["lineage"]
+    assert [row["gain"] for row in rows] == [None, 1.5, 1.09]
+    assert rows[1]["side_by_side"] is None and rows[2]["side_by_side"]["low"] == 1.02
 
 
 @pytest.mark.usefixtures("store")

@@ -41,24 +41,24 @@ def test_the_best_of_a_run_is_written(
     cli: Cli, pretended: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(found, "_check_usable", lambda *_: None)
-    done = cli("ship", "latest", "--to", "parcel", "--json", *pretended)
+    done = cli("ship", "latest", "-o", "parcel", "--json", *pretended)
     assert done.code == (0 if done.json["confirmed"] else 1)
     names = ["fast_slow", "test_fast_slow.py", "benchmark_fast_slow.py", "PULL_REQUEST.md"]
     assert [Path(path).name for path in done.json["written"]] == names
     manifest = json.loads((tmp_path / "parcel" / "fast_slow" / "manifest.json").read_text("utf-8"))
     assert manifest["facts"]["run"] == done.json["run"]
-    again = cli("ship", "latest", "--to", "parcel", "--name", "mine", *pretended)
+    again = cli("ship", "latest", "-o", "parcel", "--name", "mine", *pretended)
     assert "next: cd parcel" in again.out
 
 
 def test_figures_that_are_made_up_are_not_shipped(cli: Cli, pretended: tuple[str, Path]) -> None:
-    cli("ship", "latest", "--to", "parcel", *pretended).complains(2, "has not run on the hardware")
+    cli("ship", "latest", "-o", "parcel", *pretended).complains(2, "has not run on the hardware")
 
 
 def test_what_cannot_be_shipped_is_refused(cli: Cli, pretended: tuple[str, Path]) -> None:
-    cli("ship", "latest", "--to", "parcel", "--store", "none.sqlite").complains(2, "none.sqlite")
-    cli("ship", "absent", "--to", "parcel", *pretended).complains(2, "absent")
-    cli("ship", "latest", *pretended).complains(2, "--to")
+    cli("ship", "latest", "-o", "parcel", "--store", "none.sqlite").complains(2, "none.sqlite")
+    cli("ship", "absent", "-o", "parcel", *pretended).complains(2, "absent")
+    cli("ship", "latest", *pretended).complains(2, "--output")
 
 
 THEIRS = """
@@ -89,7 +89,7 @@ def test_a_kernel_is_held_against_the_function_of_a_project(
 
 
 def test_a_target_is_asked_for_with_its_checkout(cli: Cli, pretended: tuple[str, Path]) -> None:
-    patch = ("ship", "latest", "--to", "mine.patch", *pretended)
+    patch = ("ship", "latest", "-o", "mine.patch", *pretended)
     cli(*patch, "--project", "sglang").complains(2, "--project and --checkout go together")
     cli(*patch, "--project", "pytorch", "--checkout", ".").complains(2, "no project is called")
     cli(*patch, "--project", "vllm", "--checkout", ".").complains(2, "the kernel is cpp")

@@ -8,11 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
+from kernel_smith.cli import output
 from kernel_smith.cli.confirmation_text import advice
-from kernel_smith.cli.evolution_panel import Panel, left
+from kernel_smith.cli.evolution_panel import Panel, colour_of, left
 from kernel_smith.cli.evolution_view import describe
+from kernel_smith.cli.output import broken
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
     BaselineSpeedup,
@@ -23,10 +26,12 @@ from kernel_smith.records import (
     Event,
     Interval,
     Proposal,
+    Reason,
     Remeasured,
     RunConfig,
     RunEnded,
     RunStarted,
+    Stage,
     StepEvaluated,
     StepProposed,
     Task,
@@ -109,6 +114,19 @@ def test_the_panel_says_what_is_left() -> None:
     assert "about" in words and "about" not in left(state, spent=None), "a run that has ended"
 
 
+def test_colours_say_how_a_step_ended() -> None:
+    how = {"stage": Stage.INCORRECT, "reason": Reason.WRONG_VALUES, "timing": None}
+    wrong = made_up(TASK, program(2), 1.0).model_copy(update=how)
+    ends = (evaluated(0, 0.5), evaluated(1, 2.0))
+    failed = StepEvaluated(step=2, evaluation=wrong, seconds=1.0, at=NOW)
+    assert [colour_of(event) for event in (*ends, failed)] == ["dim", "green", "red"]
+    _, panel = after(proposed(0), ends[0], proposed(1), ends[1])
+    shown = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    shown.print(panel)
+    assert isinstance(shown.file, io.StringIO)
+    assert "\x1b[32m   1  tuner      2.00x" in shown.file.getvalue()
+
+
 def test_lines_name_steps_and_no_hashes() -> None:
     begun = (proposed(0), evaluated(0, 1.0))
     again = Remeasured(
@@ -153,3 +171,34 @@ def test_a_list_of_tasks_that_is_piped_has_a_line_for_each(cli: Callable[..., An
     line = next(line for line in done.out.splitlines() if line.startswith("row_softmax "))
     assert line.split()[1] == "softmax" and len(line) > 60
     assert len(done.out.splitlines()) < 60
+    described = [line for line in done.out.splitlines()[1:] if not line.startswith("next:")]
+    assert all(line.endswith(".") for line in described), "a sentence is cut off"
+
+
+def test_lines_are_broken_between_words_and_commands_are_not() -> None:
+    """A terminal of 80 columns broke them where it ended: `mul` and `tiplied`."""
+    line = "best       1.97x at step 6: what torch.compile makes of it, with kernels of our own"
+    first, second = broken(line, 60).splitlines()
+    assert len(first) <= 60 and second.startswith(" " * 11) and second[11] != " "
+    assert f"{first} {second.strip()}" == line
+    nested = broken("  sequence: 336 us per call, 99 rounds, 157 checked calls", 40).splitlines()
+    assert [len(part) - len(part.lstrip()) for part in nested] == [2, 6]
+    command = "hint: kernel-smith resume row_softmax-20261118-202620-1864 --evaluations 100"
+    assert broken(command, 40) == command
+    path = f"{'a' * 50}/kernel.py"
+    assert broken(f"see {path}", 40).splitlines()[-1].strip() == path
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Console(file=io.StringIO(), width=columns, force_terminal=True, color_system=None)
+    monkeypatch.setattr(output, "console", terminal)
+    run = "causal_conv1d_silu-20261118-201226-4d37"
+    heads = ("run", "task", "state", "evaluations", "best", "confirmed", "started")
+    row = (run, "causal_conv1d_silu", "ended", "14", "1.97x", "yes", "2026-11-18 20:12")
+    output.print_columns([heads, row], spare=("task", "started"))
+    assert isinstance(terminal.file, io.StringIO)
+    lines = [line.rstrip() for line in terminal.file.getvalue().splitlines()]
+    assert len(lines) == 2 and all(len(line) <= columns for line in lines)
+    assert run in lines[1] and "1.97x" in lines[1] and "yes" in lines[1]
+    assert ("started" in lines[0]) == (columns == 140)

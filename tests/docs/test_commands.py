@@ -51,7 +51,7 @@ def problem(words: list[str]) -> str | None:
     [
         ("kernel-smith evaluate TASK mine.py --fresh  # --no-comment", None),
         ("kernel-smith bench cpu --evaluations 20", None),
-        ("kernel-smith profile program.py --to tasks -- --its own", None),
+        ("kernel-smith profile program.py -o tasks -- --its own", None),
         ("kernel-smith is a program --which does", None),
         ("kernel-smith evaluate TASK \\\n  --target 3", "evaluate has no --target"),
         ("use `kernel-smith runs best RUN --steps 3`", "runs best has no --steps"),

@@ -59,7 +59,7 @@ def test_every_command_and_option_is_described() -> None:
     assert text.count("\n## ") >= len(app.registered_commands) + len(app.registered_groups)
     for heading in ("## optimize", "### runs best", "### bench run", "#### serve tokens add"):
         assert f"\n{heading}\n" in text
-    assert "| `--device-minutes <float range>` | Stop after so long spent evaluating." in text
+    assert "| `--device-minutes NUMBER` | Stop after so long spent evaluating." in text
 
 
 @pytest.mark.slow

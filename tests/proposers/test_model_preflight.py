@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.model import Model, Settings, check_models
+from kernel_smith.proposers.model import Model, Settings, check_models, preflight
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 
 PAGE = b"<!doctype html><html>Welcome</html>"
@@ -89,6 +89,18 @@ def test_a_server_that_is_down_or_silent_is_named() -> None:
         pytest.raises(BadInput, match=r"no byte for 0\.2 s"),
     ):
         check_models(settings(server.base_url, silence_seconds=0.2))
+
+
+def test_a_server_that_takes_the_question_and_hangs_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To raise a deadline that the preflight cuts short would be of no use."""
+    monkeypatch.setattr(preflight, "_PATIENCE_SECONDS", 0.2)
+    with OpenAIServer([Reply("late", latency=30)], preflight=None) as server:
+        with pytest.raises(BadInput, match=r"no answer within 0\.2 s, at http://127") as caught:
+            check_models(settings(server.base_url))
+        assert f"curl {server.base_url}/models" in caught.value.hint
+    assert "deadline" not in caught.value.hint
 
 
 def test_a_key_that_is_named_and_not_set_is_an_error_before_anything_is_sent(

@@ -97,6 +97,18 @@ def test_a_seed_carries_only_the_helpers_it_uses() -> None:
     assert structs == ["Welford", "WelfordHelper"]
 
 
+@pytest.mark.parametrize(
+    ("used", "carried"),
+    [("exp", {"exp"}), ("erf", {"exp", "erf"}), ("log", {"log"}), ("frexp", {"frexp"})],
+)
+def test_a_seed_carries_only_the_functions_it_calls(used: str, carried: set[str]) -> None:
+    """Models read what tuners and mutators do not mind: every line is paid for in each prompt."""
+    text = cpp_source([f"void f(float* x) {{ x[0] = branchless::{used}(x[0]); }}"])
+    functions = ("exp", "log", "tanh", "erf", "frexp")
+    assert {name for name in functions if f"inline float {name}(" in text} == carried
+    assert "same_bits(" in text
+
+
 def test_narrow_types_round_as_torch_does(helped: Library) -> None:
     special = [0.0, -0.0, 1.0, 65504.0, 1e-7, float("inf"), float("-inf"), float("nan"), 1.00390625]
     x = torch.cat([torch.tensor(special), torch.randn(1000) * 100])

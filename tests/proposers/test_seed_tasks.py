@@ -185,7 +185,7 @@ def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task) 
 def test_a_compiler_that_takes_too_long_is_stopped(write_task) -> None:
     with pytest.raises(BadInput, match=r"needs more than 0\.005 minutes") as caught:
         make_seed(write_task(NORM), "cpu", minutes=0.005)
-    assert "--minutes" in caught.value.hint
+    assert "--patience" in caught.value.hint
 
 
 def test_an_unknown_workload_is_refused_with_the_known_ones(write_task) -> None:

@@ -184,8 +184,10 @@ def test_two_candidates_are_compared_per_workload_and_overall(
     )
     beside = Beside(candidate_hash="f" * 64, gain=twice, workloads=gains)
     text = render(make_evaluation().model_copy(update={"beside": beside}))
-    assert "Side by side, in the same rounds: 2.00x the speed of candidate ffffffffffff" in text
+    assert "Side by side, in the same rounds: 2.00x the speed of the other program" in text
     assert "small: 0.500x" in text and "large: 2.00x" in text
+    judged = make_evaluation().model_copy(update={"beside": beside})
+    assert "2.00x the speed of step 3" in render(judged, "step 3")
 
 
 def test_a_rival_that_could_not_be_timed_is_named_with_the_reason(
@@ -193,4 +195,4 @@ def test_a_rival_that_could_not_be_timed_is_named_with_the_reason(
 ) -> None:
     beside = Beside(candidate_hash="f" * 64, reason=Reason.CRASHED, message="killed by SIGSEGV")
     text = render(make_evaluation().model_copy(update={"beside": beside}))
-    assert "Not compared with candidate ffffffffffff: crashed: killed by SIGSEGV" in text
+    assert "Not compared with the other program: crashed: killed by SIGSEGV" in text

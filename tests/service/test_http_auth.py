@@ -163,7 +163,7 @@ def test_without_tokens_a_name_that_points_here_is_not_enough(tmp_path: Path) ->
 def test_strangers_need_tokens(host: str, file: Path) -> None:
     with pytest.raises(BadInput) as refused:
         refuse_strangers(host, None)
-    assert "--tokens" in refused.value.hint
+    assert "--clients" in refused.value.hint
     add_token(file, "ann")
     refuse_strangers(host, TokenFile(file))
 

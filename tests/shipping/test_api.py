@@ -25,7 +25,7 @@ ROWS = torch.randn(8, WIDTH)
 @pytest.mark.parametrize(
     ("arguments", "named", "problem"),
     [
-        ((3,), {}, "a int cannot be optimized"),
+        ((3,), {}, "int cannot be optimized"),
         ((RMSNorm,), {}, "RMSNorm is a class, expected a module"),
         ((NORM,), {}, "a live module needs example_inputs"),
         (("row_softmax", ROWS), {}, "example_inputs with a task"),

@@ -17,7 +17,7 @@ from kernel_smith.testing.browser import Browser
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 
 EVERY_OTHER_VIEW = {
-    "lineage": ["From the first programs on the left", "The same as a table"],
+    "lineage": ["Each dot is a step", "The same as a table"],
     "archive": ["complexity", "technique", "2 programs"],
     "timing": ["Speed of all candidates", "Time per call of the fastest"],
     "roofline": ["this run has none of it"],

@@ -52,6 +52,8 @@ def test_the_curve_ends_with_what_is_known_of_the_best(page: RunPage) -> None:
     assert last.best.low == pytest.approx(page.steps.low[page.best], rel=1e-4)
     assert [gain.step for gain in page.gains] == [page.steps.step[each] for each in page.held]
     assert page.gains[0].before is None and all(gain.before for gain in page.gains[1:])
+    beside = [gain.beside for gain in page.gains]
+    assert beside[0] is None and all(beside[1:]), "each was timed beside the best before it"
 
 
 def test_spans_say_when_something_was_evaluated(page: RunPage) -> None:
@@ -86,6 +88,8 @@ def test_portions_hold_every_step_once(store_path: Path, page: RunPage) -> None:
     best = found[page.best or 0]
     assert best.measured[0].kind == "step" and best.measured[-1].kind == "full"
     assert "the speed of eager" in best.measured[-1].words
+    again = [each for each in best.measured if each.kind == "again"]
+    assert again and "the speed of step " in again[0].words, "steps, no hashes"
     asked = next(each for each in found.values() if each.messages)
     assert asked.messages[0] == ("system", "You write kernels.") and asked.response
 

@@ -11,6 +11,7 @@ from typing import Any
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.records import (
     BaselineSpeedup,
+    Beside,
     Budget,
     Candidate,
     Ceilings,
@@ -185,7 +186,7 @@ def events(run: str = RUN, steps: int = 40, seed: int = 0) -> Iterator[Event]:
         known.append((program, speed))
         if best is None or speed * 0.97 > best[1] * 0.97:
             if best is not None:
-                yield _again(program, speed, at(3 * step + 2.9))
+                yield _again(program, speed, at(3 * step + 2.9), before=best)
             best = (program, speed)
     yield StepDropped(step=steps, proposer="tuner", why="the program is known", at=at(3 * steps))
     if best is not None:
@@ -195,9 +196,21 @@ def events(run: str = RUN, steps: int = 40, seed: int = 0) -> Iterator[Event]:
 
 
 def _again(
-    program: Candidate, speed: float, when: datetime, *, confirming: bool = False
+    program: Candidate,
+    speed: float,
+    when: datetime,
+    *,
+    confirming: bool = False,
+    before: tuple[Candidate, float] | None = None,
 ) -> Remeasured:
     judged = evaluation(program, speed)
+    if before is not None:
+        gain = speed / before[1]
+        beside = Beside(
+            candidate_hash=before[0].content_hash,
+            gain=Interval(value=gain, low=gain / 1.02, high=gain * 1.02),
+        )
+        judged = judged.model_copy(update={"beside": beside})
     if confirming:
         assert judged.timing is not None
         compiled = Interval(value=speed * 0.8, low=speed * 0.78, high=speed * 0.82)

@@ -61,9 +61,7 @@ class Side(NamedTuple):
 
 def read_side(word: str) -> list[Side]:
     """FOLDER, or FOLDER:ARM where it holds several: one for each arm that is meant."""
-    folder, colon, arm = word.rpartition(":")
-    if not colon or Path(word).exists():
-        folder, arm = word, ""
+    folder, arm = split_side(word)
     result = read_result(Path(folder))
     names = [each.name for each in result.arms]
     if arm and arm not in names:
@@ -74,6 +72,12 @@ def read_side(word: str) -> list[Side]:
 def _side(result: BenchResult, arm: str, folder: str) -> Side:
     rows = [row for row in result.rows if row.arm == arm]
     return Side(f"{folder}:{arm}", rows, result.stamp.places)
+
+
+def split_side(word: str) -> tuple[str, str]:
+    """Return the folder, and the arm or nothing."""
+    folder, colon, arm = word.rpartition(":")
+    return (word, "") if not colon or Path(word).exists() else (folder, arm)
 
 
 def pair_sides(first: Sequence[Side], second: Sequence[Side]) -> list[tuple[Side, Side]]:

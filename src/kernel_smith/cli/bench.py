@@ -22,11 +22,14 @@ from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.model_options import ModelTally, check_models, model_settings
 from kernel_smith.cli.options import (
     PATIENCE,
+    BackendName,
     EngineAddress,
+    Lanes,
     ModelNames,
     ModelsFile,
     Patience,
     ProposerNames,
+    Quiet,
 )
 from kernel_smith.cli.output import console, errors, print_json, print_next
 from kernel_smith.errors import BadInput, Interrupted
@@ -50,8 +53,8 @@ class _Group(DefaultCommand):
 
 app = typer.Typer(
     cls=_Group,
-    help="Solve the problems of suites, score, compare and verify: `kernel-smith bench SUITE...` "
-    "(see `kernel-smith bench run --help`).",
+    help="Solve the problems of suites, score, compare and verify. "
+    "`kernel-smith bench SUITE...` is short for `kernel-smith bench run SUITE...`.",
     no_args_is_help=True,
 )
 app.command("list")(list_problems)
@@ -82,7 +85,7 @@ def run(
             metavar="[NAME=]FOLDER", help="An arm: programs from elsewhere. May be repeated."
         ),
     ] = None,
-    backend: Annotated[str, typer.Option(help="The dialect of the kernels.")] = "cpp",
+    backend: BackendName = "cpp",
     precision: Annotated[
         list[str] | None,
         typer.Option(
@@ -125,7 +128,7 @@ def run(
     total_dollars: Annotated[
         float | None, typer.Option(min=0.0001, help="Dollars of all together.")
     ] = None,
-    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    lanes: Lanes = 1,
     at_once: Annotated[
         int | None, typer.Option(min=1, help="Problems at once; default: as many as lanes.")
     ] = None,
@@ -149,12 +152,13 @@ def run(
         Path | None, typer.Option(help="The file that runs are kept in; default: in the folder.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Solve problems by one arm or several, at the same budget, and score them.
+    """Solve problems by one arm or several, and score them.
 
-    A suite is `cpu`, `gpu`, `maca`, a KernelBench checkout, a flashinfer-bench data set, a folder
-    of problem files, a file, or a glob. Run the same command again to go on where it stopped.
+    All arms get the same budget. A suite is `cpu`, `gpu`, `maca`, a KernelBench checkout, a
+    flashinfer-bench data set, a folder of problem files, a file, or a glob. Run the same command
+    again to go on where it stopped.
 
     Exits with 0 if every problem that can be judged was solved, 1 if not, and 3 if models were
     asked and gave nothing in all of it.
@@ -303,6 +307,7 @@ def _show(result: BenchResult, output: Path, *, as_json: bool) -> None:
     folder = shlex.quote(str(output))
     if any(row.status == "unfinished" for row in result.rows):
         print_next(_same_command(), "go on")
+    print_next(f"kernel-smith report {folder}", "look at it, as one HTML file")
     print_next(f"kernel-smith bench verify {folder}", "judge the winners again")
 
 

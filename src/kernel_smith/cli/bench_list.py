@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import Annotated
 
 import typer
 
 from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample, SampleSeed, Suites
-from kernel_smith.cli.output import console, print_json
+from kernel_smith.cli.output import console, print_columns, print_json, print_next
+from kernel_smith.records.counts import counted
 
 
 def list_problems(
@@ -20,7 +22,10 @@ def list_problems(
     sample_seed: SampleSeed = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the problems of suites: name, level, category, and whether the file can be read."""
+    """List the problems of suites: name, level and category.
+
+    What cannot be read is named with the reason.
+    """
     from kernel_smith.bench.suites import Selection, find_problems
 
     selection = Selection(
@@ -41,11 +46,17 @@ def list_problems(
         ]
         print_json({"problems": rows})
         return
+    print_columns(
+        [
+            ("problem", "level", "category"),
+            *((each.name, each.level, each.category) for each in found),
+        ]
+    )
     for each in found:
-        name = each.name if len(each.name) <= 44 else f"{each.name[:41]}..."
-        console.print(f"{name:<45} {each.level:<8} {each.category}", markup=False)
         if each.why_broken:
-            console.print(f"  broken: {each.why_broken}", markup=False)
+            console.print(f"broken: {each.why_broken}", markup=False)
     counts = Counter(each.category for each in found)
-    shown = ", ".join(f"{name} {count}" for name, count in counts.most_common())
-    console.print(f"{len(found)} problems in {len(counts)} categories: {shown}", markup=False)
+    shown = "; ".join(f"{name} {count}" for name, count in counts.most_common())
+    console.print(f"{counted(len(found), 'problem')}: {shown}", markup=False)
+    words = shlex.join(["kernel-smith", "bench", *suites])
+    print_next(f"{words} --method greedy --evaluations 10", "solve them")

@@ -9,7 +9,7 @@ import typer
 Suites = Annotated[
     list[str],
     typer.Argument(
-        metavar="SUITE...", help="cpu, gpu, maca, a checkout, a data set, a folder, a file, a glob."
+        metavar="SUITE", help="cpu, gpu, maca, a checkout, a data set, a folder, a file, a glob."
     ),
 ]
 Levels = Annotated[

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernel_smith.cli.exit_codes import NEGATIVE, UNDECIDED
-from kernel_smith.cli.options import EngineAddress
-from kernel_smith.cli.output import console, errors, print_json, progress
+from kernel_smith.cli.options import EngineAddress, Lanes, Quiet
+from kernel_smith.cli.output import console, errors, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Interval
 
@@ -23,7 +25,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Folders of results.", metavar="FOLDER...")],
+    results: Annotated[list[Path], typer.Argument(help="Folders of results.", metavar="FOLDER")],
     format: Annotated[
         str, typer.Option("--format", "-f", help="text, markdown, csv or json.")
     ] = "text",
@@ -54,6 +56,7 @@ def report(
     else:
         rows = [row for result in read.values() for row in result.rows]
         console.print(summarise(rows, scored), markup=False)
+        print_next(_viewed(list(read)), "look at it, as one HTML file")
 
 
 def compare(
@@ -67,14 +70,14 @@ def compare(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare two results, or two arms of one, on the problems that both have.
+    """Compare two results, or two arms of one.
 
     Differences are those of B over A, pair by pair, with 95% intervals. EXPR may name correct,
     fast_1 and amsr, each with .a, .b, .change, .low and .high; ratio with .value, .low and .high;
     and the numbers gained, lost, faster, slower, left_out and paired.
     """
     from kernel_smith.bench.compare import compare as compare_sides
-    from kernel_smith.bench.compare import pair_sides, read_side
+    from kernel_smith.bench.compare import pair_sides, read_side, split_side
     from kernel_smith.bench.conditions import Condition
 
     condition = Condition(fail_if) if fail_if is not None else None
@@ -93,7 +96,12 @@ def compare(
             _print_comparison(each)
         for each in failed:
             console.print(f"fails: {fail_if} ({each.b}, {each.precision})", markup=False)
+        print_next(_viewed([split_side(each)[0] for each in (a, b)]), "look at them, side by side")
     raise typer.Exit(NEGATIVE if failed else 0)
+
+
+def _viewed(folders: Sequence[str]) -> str:
+    return shlex.join(["kernel-smith", "report", *dict.fromkeys(folders)])
 
 
 def _print_comparison(found: Comparison) -> None:
@@ -137,10 +145,10 @@ def verify(
             metavar="FOLDER",
         ),
     ] = None,
-    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    lanes: Lanes = 1,
     engine: EngineAddress = None,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Judge the winners of a result again, at full length.
 
@@ -167,6 +175,7 @@ def verify(
             console.print(_verdict(each), markup=False)
         stands = sum(each.verdict == "stands" for each in found)
         console.print(f"{stands} of {len(found)} winners stand", markup=False)
+        print_next(_viewed([str(result)]), "look at them, as one HTML file")
     if not found:
         errors.print("note: the result has no winners", markup=False)
     raise typer.Exit(_code(found))

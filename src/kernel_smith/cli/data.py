@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 
@@ -30,7 +30,7 @@ _OPTIONS = {"purpose": "for", "formats": "format"}
 def build(
     stores: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="STORE...", help="Files that runs are kept in; default: yours."),
+        typer.Argument(metavar="STORE", help="Files that runs are kept in; default: yours."),
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
@@ -39,7 +39,7 @@ def build(
     ] = "sft",
     run: Annotated[
         list[str] | None,
-        typer.Option("--run", help="Only this run; may be repeated.", metavar="NAME"),
+        typer.Option("--run", help="Only this run. May be repeated.", metavar="NAME"),
     ] = None,
     filters: Annotated[
         list[str] | None,
@@ -53,7 +53,7 @@ def build(
         list[str] | None,
         typer.Option(
             "--format",
-            help="trl-sft, trl-rl, messages, verl, paper-sft or paper-rl; may be repeated.",
+            help="trl-sft, trl-rl, messages, verl, paper-sft or paper-rl. May be repeated.",
             metavar="NAME",
         ),
     ] = None,
@@ -66,7 +66,7 @@ def build(
     hold_out: Annotated[
         list[str] | None,
         typer.Option(
-            help="A task, family or task file to leave out; may be repeated.", metavar="NAME"
+            help="A task, family or task file to leave out. May be repeated.", metavar="NAME"
         ),
     ] = None,
     validation: Annotated[float, typer.Option(help="Share of the tasks to validate on.")] = 0.1,
@@ -85,9 +85,12 @@ def build(
     max_prompt_tokens: Annotated[int, typer.Option(help="Estimated; longer is cut.")] = 32000,
     seed: Annotated[int, typer.Option(help="Decides which tasks validate.")] = 0,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Turn the good steps of runs into a data set, with a card that says what is in it."""
+    """Turn the good steps of runs into a data set.
+
+    A card beside it says what is in it.
+    """
     from kernel_smith.evaluation.engines import open_engine
     from kernel_smith.store import default_path
     from kernel_smith.trajectories.build import build as build_data
@@ -117,7 +120,7 @@ def build(
 
 @app.command("filters")
 def list_filters(json: Json = False) -> None:
-    """What each filter keeps, and which are used for SFT and for RL."""
+    """List what each filter keeps, and what it is used for."""
     from kernel_smith.trajectories.filters import FILTERS, PRESETS
 
     used = {name: [use for use in PRESETS if name in PRESETS[use]] for name in FILTERS}

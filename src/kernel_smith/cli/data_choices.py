@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernel_smith.cli.options import Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 
@@ -22,7 +23,7 @@ def choices(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SOURCE...",
+            metavar="SOURCE",
             help="Tables of judged edits (.jsonl), and files that runs are kept in.",
         ),
     ],
@@ -32,12 +33,15 @@ def choices(
     ] = 4,
     hold_out: Annotated[
         list[str] | None,
-        typer.Option(help="A family of tasks to leave out; may be repeated.", metavar="FAMILY"),
+        typer.Option(help="A family of tasks to leave out. May be repeated.", metavar="FAMILY"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Ask at every program at which edits were judged which of them to make."""
+    """Make questions of judged edits, to train a chooser on.
+
+    Each asks which of the edits that were judged at a program to make.
+    """
     from kernel_smith.training.choices.questions import questions_of, write_questions
     from kernel_smith.training.choices.table import rows_of
 

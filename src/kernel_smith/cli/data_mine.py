@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernel_smith.cli.exit_codes import NEGATIVE
+from kernel_smith.cli.options import Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def mine(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
+            metavar="SOURCE",
             help="Installed packages, folders, .py files, wheels or source archives.",
         ),
     ],
@@ -42,7 +43,7 @@ def mine(
         ),
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Extract self-contained tasks from modules. Packages are read, and never imported.
 

@@ -12,7 +12,15 @@ import typer
 from kernel_smith.cli import exit_codes
 from kernel_smith.cli.candidates import read_candidate
 from kernel_smith.cli.compile_only import compile_and_print
-from kernel_smith.cli.options import PATIENCE, EngineAddress, Patience, PrecisionName
+from kernel_smith.cli.options import (
+    PATIENCE,
+    BackendName,
+    EngineAddress,
+    Patience,
+    PrecisionName,
+    Quiet,
+    TaskName,
+)
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import (
@@ -35,14 +43,12 @@ _BASELINES: tuple[Baseline, ...] = get_args(Baseline)
 
 
 def evaluate(
-    task: Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")],
+    task: TaskName,
     candidate: Annotated[
         Path | None,
         typer.Argument(help="A Python file with class ModelNew; default: the starting kernel."),
     ] = None,
-    backend: Annotated[
-        str, typer.Option(help="The candidate's dialect: cpp, triton, cuda, maca or hip.")
-    ] = "cpp",
+    backend: BackendName = "cpp",
     baseline: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,7 +106,7 @@ def evaluate(
         bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compile, check and time one candidate, and print the evidence.
 

@@ -16,7 +16,10 @@ from kernel_smith.records import (
     Event,
     Remeasured,
     RunEnded,
+    Stage,
+    StepEvaluated,
     StepProposed,
+    score,
 )
 from kernel_smith.records.counts import counted
 from kernel_smith.records.prose import describe_speedup
@@ -48,7 +51,7 @@ class Panel:
         self._describe = describe
         self._begin = time.monotonic()
         self._state: RunState | None = None
-        self._lines: list[str] = []
+        self._lines: list[Text] = []
         self._confirming: str | None = None
         self._ended = False
 
@@ -61,7 +64,7 @@ class Panel:
         self._ended = isinstance(event, RunEnded)
         line = self._describe(event, state)
         if line:
-            self._lines = [*self._lines, line][-_LATEST:]
+            self._lines = [*self._lines, Text(line, style=colour_of(event))][-_LATEST:]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.render(options.max_width)
@@ -88,7 +91,7 @@ class Panel:
             tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
             table.add_row(Text(f"model  {tokens}, ${usage.dollars:.2f}"))
         for line in self._lines:
-            table.add_row(Text(line, style="dim"))
+            table.add_row(line)
         return table
 
     def _now(self, state: RunState) -> str:
@@ -104,6 +107,15 @@ class Panel:
             for step in state.in_flight()
         ]
         return "; ".join([*again, *steps]) or "waiting for the next proposal"
+
+
+def colour_of(event: Event) -> str:
+    """Green: faster than eager for certain. Red: not correct, or caught. Dim: all else."""
+    if not isinstance(event, StepEvaluated | Remeasured):
+        return "dim"
+    if not event.evaluation.ok and event.evaluation.stage is not Stage.UNSTABLE:
+        return "red"
+    return "green" if score(event.evaluation) > 1 else "dim"
 
 
 def curve(state: RunState, width: int = 60) -> str:

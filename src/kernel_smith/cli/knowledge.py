@@ -26,7 +26,10 @@ def knowledge(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Guides to fast kernels: what bounds them, which moves pay, pitfalls, and what we measured."""
+    """Read guides to fast kernels, and what was measured.
+
+    What bounds a kernel, which moves pay, pitfalls, and how to read an evaluation.
+    """
     if topic is not None and task is not None:
         raise BadInput(f"a topic ({topic}) and --task together", hint="name one of them")
     if task is not None:
@@ -35,6 +38,8 @@ def knowledge(
             print_next(f"kernel-smith optimize {task} --backend {backend}", "make it faster")
     elif topic is not None:
         _show(_about(topic), json)
+        if not json:
+            print_next("kernel-smith knowledge --task TASK", "what helps with a task, here")
     else:
         _list(json)
 

@@ -31,6 +31,7 @@ from kernel_smith.cli import (
     tasks,
     train,
 )
+from kernel_smith.cli.help_words import command_tree
 from kernel_smith.cli.output import print_error
 from kernel_smith.errors import InternalError, UserError
 
@@ -95,7 +96,7 @@ def _explain(error: Any) -> None:
 
 def main() -> None:
     try:
-        code = app(prog_name="kernel-smith", standalone_mode=False)
+        code = command_tree(app)(prog_name="kernel-smith", standalone_mode=False)
         if code == _INTERRUPTED:  # what newer versions of the framework make of Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, StoreFile
 from kernel_smith.errors import MissingPrerequisite
 
 
@@ -21,12 +20,15 @@ def mcp(
     patience: Annotated[
         float, typer.Option(min=1, help="Seconds that one evaluation may take on this machine.")
     ] = 600.0,
-    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    store: StoreFile = None,
     skill: Annotated[
         bool, typer.Option("--skill", help="Print a skill file for coding agents, and end.")
     ] = False,
 ) -> None:
-    """Serve coding agents over the Model Context Protocol, on standard input and output."""
+    """Serve coding agents over the Model Context Protocol (MCP).
+
+    On standard input and output, as an agent starts it: kernel-smith mcp --skill says how.
+    """
     from kernel_smith.agents.skill import skill_text
 
     if skill:

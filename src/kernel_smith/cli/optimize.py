@@ -27,13 +27,19 @@ from kernel_smith.cli.model_options import (
 )
 from kernel_smith.cli.options import (
     PATIENCE,
+    BackendName,
     EngineAddress,
+    Lanes,
     ModelNames,
     ModelsFile,
     Patience,
     PolicyName,
     PrecisionName,
     ProposerNames,
+    Quiet,
+    RunName,
+    StoreFile,
+    TaskName,
 )
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
@@ -46,8 +52,8 @@ if TYPE_CHECKING:
 
 
 def optimize(
-    task: Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")],
-    backend: Annotated[str, typer.Option(help="The dialect of the kernels.")] = "cpp",
+    task: TaskName,
+    backend: BackendName = "cpp",
     start: Annotated[
         list[Path] | None,
         typer.Option(
@@ -106,7 +112,7 @@ def optimize(
     ] = False,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
     dollars: Annotated[float | None, typer.Option(min=0, help="Stop at this cost.")] = None,
-    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    lanes: Lanes = 1,
     untimed: Annotated[
         bool, typer.Option("--untimed", help="Without the GPU: collect correct programs.")
     ] = False,
@@ -129,13 +135,13 @@ def optimize(
     seed: Annotated[int, typer.Option(help="For whatever is drawn at random.")] = 0,
     patience: Patience = PATIENCE,
     engine: EngineAddress = None,
-    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    store: StoreFile = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The winning kernel's file; with --untimed, a folder."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Evolve a faster kernel for a task, and keep every step.
 
@@ -187,7 +193,7 @@ def optimize(
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
+    run: RunName,
     evaluations: Annotated[int | None, typer.Option(min=1, help="The new limit, in all.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.05, help="The new limit, in all.")] = None,
     target: Annotated[float | None, typer.Option(help="Stop at this speedup.")] = None,
@@ -198,14 +204,14 @@ def resume(
     dollars: Annotated[float | None, typer.Option(min=0, help="The new limit, in all.")] = None,
     patience: Patience = PATIENCE,
     engine: EngineAddress = None,
-    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    store: StoreFile = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the winning kernel.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Go on with a run that was interrupted, or give one more to spend.
+    """Go on with a run that was interrupted, or has more to spend.
 
     Exits like `optimize`. The run keeps its own copy of the task.
     """
@@ -318,7 +324,9 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         console.print(render(state.confirmation or best.evaluation), markup=False)
         console.print(confirmation_in_words(state), markup=False)
         console.print(f"The kernel is in {path}.", markup=False)
-        console.print(advice(state, path), style="bold", markup=False)
+        said = advice(state, path)
+        colour = "green" if said.startswith("Use it") else "yellow"
+        console.print(said, style=f"bold {colour}", markup=False)
         name, *options = words_of(state.task)
         command = ["kernel-smith", "evaluate", name, str(path), *options]
         command += ["--backend", state.config.backend, "--fresh"]

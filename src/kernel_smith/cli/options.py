@@ -7,6 +7,23 @@ from typing import Annotated
 
 import typer
 
+TaskName = Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")]
+
+RunName = Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")]
+
+StoreFile = Annotated[
+    Path | None, typer.Option("--store", metavar="FILE", help="The file that runs are kept in.")
+]
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+Lanes = Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")]
+
+BackendName = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="The kernels' dialect: cpp, triton, cuda, maca or hip."),
+]
+
 EngineAddress = Annotated[
     str | None,
     typer.Option(

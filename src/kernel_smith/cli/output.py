@@ -1,22 +1,73 @@
-"""What commands print: results on stdout, everything else on stderr."""
+"""What commands print: results on stdout, everything else on stderr.
+
+Where output is piped, lines are whole, so that other programs can take them apart. At a terminal
+they are broken between words, as wide as it is.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from kernel_smith.errors import BadInput
 
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-console = Console(highlight=False, soft_wrap=True)
+_LEAST_WORDS = 30  # columns that are left to the last cell of a row
+_LABEL = re.compile(r"\S+ {2,}")
+_COMMAND = "kernel-smith "
+
+
+class _Output(Console):
+    """A console that breaks what has no markup between words, where it is a terminal."""
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        shown = [
+            broken(each, self.width) if self.is_terminal and isinstance(each, str) else each
+            for each in objects
+        ]
+        words = all(isinstance(each, str) for each in objects)
+        super().print(*shown, soft_wrap=words if soft_wrap is None else soft_wrap, **options)
+
+
+def broken(text: str, width: int) -> str:
+    """Break lines that are longer than this between words; what follows is set in.
+
+    Commands stay on their line, to be copied.
+    """
+    return "\n".join(_broken_line(line, width) for line in text.split("\n"))
+
+
+def _broken_line(line: str, width: int) -> str:
+    if len(line) <= width or _COMMAND in line:
+        return line
+    words = line.lstrip()
+    begin = len(line) - len(words)
+    label = _LABEL.match(words)
+    below = begin + label.end() if label else 2 + 2 * begin
+    return textwrap.fill(
+        words,
+        width,
+        initial_indent=" " * begin,
+        subsequent_indent=" " * below,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+
+
+errors = _Output(stderr=True, highlight=False)
+console = _Output(highlight=False)
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -26,14 +77,22 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def print_error(what: str, hint: str | None = None) -> None:
-    errors.print(f"[bold red]error:[/] {escape(what)}")
+    _print_titled("error:", "bold red", what)
     if hint:
-        errors.print(f"[bold cyan]hint:[/] {escape(hint)}")
+        _print_titled("hint:", "bold cyan", hint)
+
+
+def _print_titled(title: str, style: str, words: str) -> None:
+    text = f"{title} {words}"
+    shown = Text(broken(text, errors.width) if errors.is_terminal else text)
+    shown.stylize(style, 0, len(title))
+    errors.print(shown, soft_wrap=True)
 
 
 def print_next(command: str, why: str) -> None:
-    """The command that usually follows."""
-    console.print(f"[dim]next:[/] {escape(command)}  [dim]# {escape(why)}[/]")
+    """The command that usually follows, on one line, to be copied."""
+    shown = Text.assemble(("next:", "dim"), f" {command}  ", (f"# {why}", "dim"))
+    console.print(shown, soft_wrap=True)
 
 
 def command_of(*words: str, store: Path | None) -> str:
@@ -76,9 +135,36 @@ def written(path: Path) -> Iterator[Callable[[str], Any]]:
         yield file.write
 
 
-def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """A table whose lines are never broken, so that other programs can take it apart."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def print_columns(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> None:
+    """Print a table, its heads first: where it is piped, a line for each row.
+
+    At a terminal the last cell of a row is broken between words. A narrow one has no room for the
+    columns `spare`, the first of which are left out first.
+    """
+    if console.is_terminal:
+        console.print(_table(rows, spare, console.width))
+        return
+    widths = _widths(rows)
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         console.print("  ".join(cells).rstrip(), markup=False)
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _table(rows: Sequence[Sequence[str]], spare: Sequence[str], width: int) -> Table:
+    widths = _widths(rows)
+    widths[-1] = min(widths[-1], _LEAST_WORDS)
+    shown = list(range(len(rows[0])))
+    for name in spare:
+        if sum(widths[at] + 2 for at in shown) - 2 <= width:
+            break
+        shown.remove(list(rows[0]).index(name))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for at in shown:
+        table.add_column(escape(rows[0][at]), no_wrap=at < len(rows[0]) - 1)
+    for row in rows[1:]:
+        table.add_row(*(escape(row[at]) for at in shown))
+    return table

@@ -9,7 +9,7 @@ import typer
 
 from kernel_smith.cli import exit_codes
 from kernel_smith.cli.candidates import read_candidate, write_candidate
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, Quiet, RunName, StoreFile
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Evaluation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def ask(
-    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
+    run: RunName,
     best: Annotated[
         bool, typer.Option("--best", help="Improve the best program, not a sampled one.")
     ] = False,
@@ -32,12 +32,15 @@ def ask(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the parent program.")
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    store: StoreFile = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print all of it as JSON: rules, dialect and reference.")
     ] = False,
 ) -> None:
-    """What a run would ask of a model: a parent, its evidence, and what failed before."""
+    """Print what a run would ask of a model next.
+
+    A parent, its evidence, and what failed before; with --prompt as a model gets it.
+    """
     from kernel_smith.runs.outside import NothingToImprove, assign
     from kernel_smith.runs.run import replay
     from kernel_smith.store import Store, default_path
@@ -77,30 +80,33 @@ def _print(given: Assignment, path: Path) -> None:
     console.print(f"Improve {path}{step}, which does task {task}.", style="bold")
     console.print(request.hardware, markup=False)
     assert request.parent is not None
-    console.print(render(request.parent.evaluation), markup=False)
+    judged = request.parent.evaluation
+    other = None if judged.beside is None else given.steps.get(judged.beside.candidate_hash)
+    told = render(judged) if other is None else render(judged, f"step {other}")
+    console.print(told, markup=False)
     for failure in request.failures:
         what = f"Tried and failed: {failure.summary}: {failure.stage.value}: {failure.reason.value}"
         console.print(what, markup=False)
     for lesson in request.lessons:
         console.print(f"Learned: {lesson}", markup=False)
     for exemplar in request.exemplars:
-        identity = exemplar.candidate.content_hash[:12]
-        console.print(
-            f"Another program of the run: {identity}, {exemplar.score:.2f}x", markup=False
-        )
+        step = given.steps.get(exemplar.candidate.content_hash)
+        where = "Another program" if step is None else f"Another program of the run: step {step}"
+        console.print(f"{where}, {exemplar.score:.2f}x", markup=False)
 
 
 def tell(
-    run: Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")],
+    run: RunName,
     candidate: Annotated[Path, typer.Option(help="The program that you propose.")],
     parent: Annotated[
-        str | None, typer.Option(help="What it was made from: a step's number, or a hash.")
+        str | None,
+        typer.Option(metavar="STEP", help="What it was made from: a step's number, or a hash."),
     ] = None,
     summary: Annotated[str, typer.Option(help="What was changed, in a sentence.")] = "",
     engine: EngineAddress = None,
-    store: Annotated[Path | None, typer.Option(help="The file that runs are kept in.")] = None,
+    store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Judge a program as the next step of a run, whoever wrote it.
 

@@ -21,28 +21,33 @@ def profile(
     script: Annotated[Path, typer.Argument(help="A Python program that calls modules.")],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(help="What the program gets, after --.", metavar="ARGUMENT..."),
+        typer.Argument(help="What the program gets, after --.", metavar="ARGUMENT"),
     ] = None,
-    to: Annotated[Path | None, typer.Option(help="A folder for task files of them.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for task files of them.")
+    ] = None,
     most: Annotated[int, typer.Option(min=1, help="How many to name.")] = 10,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Run a program, and name the modules that take its time and what a kernel could save.
+    """Name the modules that take a program's time.
 
-    Your program is executed. The least time of a call is that of moving its bytes, or of its
-    products, whichever is longer, at the rates of this machine. Modules within modules count as
-    part of both. Exits with 0 if there is something to optimize, and with 1 if not.
+    And how much of it a kernel could save. Your program is executed. The least time of a call is
+    that of moving its bytes, or of its products, whichever is longer, at the rates of this machine.
+    Modules within modules count as part of both. Exits with 0 if there is something to optimize,
+    and with 1 if not.
     """
     from kernel_smith.shipping.profiling import profile_script
 
     if not script.is_file():
         raise BadInput(f"{script}: no such file, expected a Python program", hint="check the path")
-    if to is not None:
-        make_folder(to)
+    if output is not None:
+        make_folder(output)
     # What the program prints is not part of the findings.
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
         report = profile_script(script, arguments or [], most)
-    written = {} if to is None else {f.name: _written(f, to) for f in report.findings if f.task}
+    written = {}
+    if output is not None:
+        written = {each.name: _written(each, output) for each in report.findings if each.task}
     if json:
         shown = [_facts(f) | {"file": written.get(f.name)} for f in report.findings]
         print_json({"seconds": report.seconds, "findings": shown})
@@ -51,7 +56,7 @@ def profile(
         if written:
             print_next(f"kernel-smith optimize {next(iter(written.values()))}", "the first of them")
         elif report.findings:
-            print_next(f"kernel-smith profile {script} --to tasks", "task files of them")
+            print_next(f"kernel-smith profile {script} -o tasks", "task files of them")
     raise typer.Exit(0 if report.findings else 1)
 
 
@@ -70,15 +75,14 @@ def _facts(finding: Finding) -> dict[str, Any]:
 
 def _print(findings: tuple[Finding, ...], seconds: float) -> None:
     console.print(f"{seconds:.2f} s in all", markup=False)
-    head = (
-        f"{'name':24s} {'calls':>7s} {'per call':>11s} {'share':>6s} {'limit':>11s} {'saves':>6s}"
-    )
-    console.print(f"{head}  arguments", markup=False, style="bold")
+    width = max([len(one.name) for one in findings], default=4)
+    figures = f"{'calls':>7s} {'per call':>11s} {'share':>6s} {'limit':>11s} {'saves':>6s}"
+    console.print(f"{'name':{width}s} {figures}  arguments", markup=False, style="bold")
     for one in findings:
         row = (
-            f"{one.name:24s} {one.calls:7d} {1e6 * one.seconds / one.calls:8.1f} us "
+            f"{one.name:{width}s} {one.calls:7d} {1e6 * one.seconds / one.calls:8.1f} us "
             f"{one.share:6.1%} {1e6 * one.least_seconds:8.1f} us {one.possible:6.1%}  {one.shapes}"
         )
         console.print(row, markup=False)
         if one.why_no_task:
-            console.print(f"{'':24s} no task by itself: {one.why_no_task}", markup=False)
+            console.print(f"{'':{width}s} no task by itself: {one.why_no_task}", markup=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernel_smith.cli.options import Quiet, StoreFile
 from kernel_smith.cli.output import console, print_json, print_next, progress, written
 from kernel_smith.errors import BadInput
 from kernel_smith.records.counts import counted
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
 # What the pages need is imported where it is used: it would double the time that `--help` takes.
 _DEFAULT_PORT = 8400
 
-StoreFile = Annotated[Path | None, typer.Option("--store", help="The file that runs are kept in.")]
-
 
 def report(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN|FOLDER]...",
+            metavar="RUN|FOLDER",
             help="Runs (an id, its beginning, or `latest`), and folders of benchmark results. "
             "Default: latest.",
         ),
@@ -37,11 +36,11 @@ def report(
     ] = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Write runs and benchmark results as one HTML file, to be opened in any browser.
+    """Write runs and benchmark results as one HTML file.
 
-    The file needs no network and no other file, so it can be kept or sent as it is.
+    Any browser opens it. It needs no network and no other file, so it can be kept or sent as it is.
     """
     from kernel_smith.viewer.bench_page import ResultBook, is_result
     from kernel_smith.viewer.report import write_report

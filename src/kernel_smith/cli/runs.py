@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernel_smith.cli.options import RunName, StoreFile
 from kernel_smith.cli.output import (
     command_of,
     console,
@@ -29,13 +30,11 @@ from kernel_smith.store import History, RunSummary, StepFacts, Store
 app = typer.Typer(help="List, show and compare runs; export their steps.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RunName = Annotated[str, typer.Argument(help="A run's id, its beginning, or `latest`.")]
-StoreFile = Annotated[Path | None, typer.Option("--store", help="The file that runs are kept in.")]
 
 
 @app.command("list")
 def list_runs(json: Json = False, store: StoreFile = None) -> None:
-    """Every run, the newest first."""
+    """List every run, the newest first."""
     with Store.open(store) as opened:
         summaries = opened.runs()
     if json:
@@ -55,7 +54,7 @@ def list_runs(json: Json = False, store: StoreFile = None) -> None:
 
 @app.command("show")
 def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
-    """One run: its settings, how far its steps came, its best kernel, and what it cost."""
+    """Show one run: settings, steps, the best kernel, cost."""
     from kernel_smith.cli import runs_text
 
     with _opened(run, store) as (opened, history):
@@ -119,7 +118,10 @@ def diff(
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """What B changed in A. With A alone: what A changed in its parent; default: the best."""
+    """Show what B changed in A.
+
+    With A alone: what A changed in its parent; default: the best.
+    """
     with _opened(run, store) as (opened, history):
         old, new = _pair(history, first, second)
         before, after = (opened.candidate(each.candidate).source for each in (old, new))
@@ -144,16 +146,24 @@ def lineage(
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """The path from the start of a run to a candidate, with what each step gained."""
+    """Show how a candidate came about, and what each step gained.
+
+    Gains with an interval are of the two timed side by side; others compare figures of different
+    moments.
+    """
     with _opened(run, store) as (_, history):
         wanted = _best(history) if step is None else _find(history, step)
         path = history.lineage(wanted)
-    gains = [None, *(_gain(old, new) for old, new in itertools.pairwise(path))]
+    pairs = list(itertools.pairwise(path))
+    gains = [None, *(_gain(old, new) for old, new in pairs)]
     if json:
         rows = [_facts(facts) | {"gain": gain} for facts, gain in zip(path, gains, strict=True)]
+        for row, (old, new) in zip(rows[1:], pairs, strict=True):
+            beside = new.beside.get(old.candidate)
+            row["side_by_side"] = beside.model_dump() if beside is not None else None
         print_json({"run": history.run, "lineage": rows})
         return
-    _print_lineage(path, gains)
+    _print_lineage(path, [None, *(_gain_in_words(old, new) for old, new in pairs)])
     if len(path) > 1:
         pair = [str(facts.step) for facts in path[-2:]]
         print_next(command_of("runs", "diff", history.run, *pair, store=store), "the last change")
@@ -174,7 +184,7 @@ def export(
     json: Json = False,
     store: StoreFile = None,
 ) -> None:
-    """Every step of a run for other programs.
+    """Write every step of a run for other programs.
 
     FILE.parquet and FILE.csv are a table of steps. FILE.trace.json is the run over time, for
     Perfetto (https://ui.perfetto.dev) or chrome://tracing. FILE.jsonl holds all there is, as JSON
@@ -260,10 +270,22 @@ def _facts(facts: StepFacts) -> dict[str, Any]:
 
 
 def _gain(old: StepFacts, new: StepFacts) -> float | None:
-    """How many times as fast as its parent."""
+    """How many times as fast as its parent: timed side by side with it, if they were."""
+    beside = new.beside.get(old.candidate)
+    if beside is not None:
+        return beside.value
     if old.speedup is None or new.speedup is None:
         return None
     return new.speedup.value / old.speedup.value
+
+
+def _gain_in_words(old: StepFacts, new: StepFacts) -> str:
+    gain, beside = _gain(old, new), new.beside.get(old.candidate)
+    if gain is None:
+        return ""
+    if beside is None:
+        return f"{gain - 1:+.1%}"
+    return f"{gain - 1:+.1%} [{beside.low - 1:+.1%}, {beside.high - 1:+.1%}]"
 
 
 def _speedup(facts: StepFacts) -> str:
@@ -279,13 +301,12 @@ def _print_summaries(summaries: list[RunSummary]) -> None:
         evaluations, started = str(each.evaluations), f"{each.started:%F %R}"
         found = (evaluations, speedup, "yes" if each.confirmed else "no")
         rows.append((each.id, each.task, each.backend, each.state, *found, started))
-    print_columns(rows)
+    print_columns(rows, spare=("task", "backend", "started", "evaluations"))
 
 
-def _print_lineage(path: list[StepFacts], gains: list[float | None]) -> None:
+def _print_lineage(path: list[StepFacts], gains: list[str | None]) -> None:
     rows = [("step", "proposed by", "speedup", "gain", "what")]
     for facts, gain in zip(path, gains, strict=True):
-        change = f"{gain - 1:+.1%}" if gain is not None else ""
         what = facts.summary.split("\n")[0]
-        rows.append((str(facts.step), facts.proposer, _speedup(facts), change, what))
+        rows.append((str(facts.step), facts.proposer, _speedup(facts), gain or "", what))
     print_columns(rows)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kernel_smith.cli.candidates import write_candidate
-from kernel_smith.cli.options import PrecisionName
+from kernel_smith.cli.options import PrecisionName, Quiet, TaskName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
 from kernel_smith.errors import BadInput
@@ -28,7 +28,7 @@ _ANYWHERE = f"For cpu {' or '.join(name for name, each in RECIPES.items() if eac
 
 
 def seed(
-    task: Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")],
+    task: TaskName,
     device: Annotated[str, typer.Option(help="What to compile for: cpu or cuda.")] = "cpu",
     workload: Annotated[
         list[str] | None,
@@ -44,13 +44,12 @@ def seed(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write.")
     ] = None,
-    minutes: Annotated[
-        float, typer.Option(min=0.05, help="Give up if the compiler takes longer.")
-    ] = PATIENCE_MINUTES,
+    patience: Annotated[float, typer.Option(min=1, help="Seconds that the compiler may take.")] = 60
+    * PATIENCE_MINUTES,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Write what torch.compile makes of a task as a readable candidate.
+    """Write what torch.compile makes of a task as a candidate.
 
     Your task file is executed. Shapes are burnt in: the seed serves the workloads it was made for.
     """
@@ -61,7 +60,7 @@ def seed(
     if device != "cuda" and not chosen.anywhere:
         raise BadInput(f"recipe {recipe} is for a GPU", hint="add --device cuda")
     with progress(quiet) as report:
-        made = make_seed(found, device, workload, report, minutes, chosen)
+        made = make_seed(found, device, workload, report, patience / 60, chosen)
     if own_kernels:
         made = _without_library(made)
     path = output or Path(f"{found.name}_seed_{made.backend}.py")

@@ -49,7 +49,7 @@ def serve(
             "simulated:N:SECONDS. Default: on this machine.",
         ),
     ] = None,
-    tokens: Annotated[
+    clients: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Serve only the clients of this file."),
     ] = None,
@@ -80,7 +80,7 @@ def serve(
     need_web_packages()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     given_back = _serve(
-        host, port, store, lanes, engine, tokens, _allowed(task), max_waiting, drain_seconds
+        host, port, store, lanes, engine, clients, _allowed(task), max_waiting, drain_seconds
     )
     if given_back:
         errors.print(f"{given_back} evaluations were not finished; they begin anew next time")
@@ -167,15 +167,20 @@ def add(
 
     print(add_token(file, name, priority))
     errors.print("Give it to the client now; it cannot be shown again.")
-    serving = shlex.join(["kernel-smith", "serve", "--tokens", str(file)])
-    errors.print(f"next: {serving}  # a service that runs already needs no restart", markup=False)
+    errors.print(
+        f"next: {_serving(file)}  # a service that runs already needs no restart", markup=False
+    )
+
+
+def _serving(file: Path) -> str:
+    return shlex.join(["kernel-smith", "serve", "--clients", str(file)])
 
 
 @tokens.command("list")
 def list_clients(
     file: TokenPath, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """The clients, and the highest priority that their jobs may have."""
+    """List the clients, and the highest priority of their jobs."""
     from kernel_smith.evaluation.service.auth import list_tokens
 
     clients = list_tokens(file)
@@ -185,6 +190,12 @@ def list_clients(
         return
     for client in clients:
         console.print(f"{client.name}  priority {client.priority_cap}", markup=False)
+    if clients:
+        print_next(_serving(file), "serve them")
+    else:
+        console.print("no clients yet", markup=False)
+        adding = ["kernel-smith", "serve", "tokens", "add", str(file), "NAME"]
+        print_next(shlex.join(adding), "add one")
 
 
 @tokens.command("remove")
@@ -194,3 +205,4 @@ def remove(file: TokenPath, name: ClientName) -> None:
 
     remove_token(file, name)
     console.print(f"{name} is removed", markup=False)
+    print_next(shlex.join(["kernel-smith", "serve", "tokens", "list", str(file)]), "who is left")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernel_smith.cli.default_command import DefaultCommand
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, Quiet, RunName, StoreFile
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 
@@ -33,11 +33,9 @@ class _Ship(DefaultCommand):
 app = typer.Typer(
     cls=_Ship,
     no_args_is_help=True,
-    help="Write a run's best kernel for a maintainer: `ship RUN` is short for `ship write RUN`.",
+    help="Write a run's best kernel for a maintainer. `ship RUN` is short for `ship write RUN`.",
 )
 
-RunName = Annotated[str, typer.Argument(help="A run's name, its beginning, or `latest`.")]
-StorePath = Annotated[Path | None, typer.Option(help="The file that runs are kept in.")]
 ProjectName = Annotated[
     str | None,
     typer.Option(help="The project: sglang, lmdeploy, vllm or flash-linear-attention."),
@@ -47,7 +45,10 @@ ProjectName = Annotated[
 @app.command(_WRITE)
 def ship(
     run: RunName,
-    to: Annotated[Path, typer.Option(help="The folder, or with --project the patch, to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The folder, or with --project the patch, to write."),
+    ],
     name: Annotated[
         str | None, typer.Option(help="The package's or module's name; default: the task's.")
     ] = None,
@@ -55,13 +56,14 @@ def ship(
     checkout: Annotated[
         Path | None, typer.Option(help="Where the project is checked out; it is only read.")
     ] = None,
-    store: StorePath = None,
+    store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Write the best kernel of a run as a package, or as a patch for a project's checkout.
+    """Write the best kernel of a run as a package, or as a patch.
 
-    Beside it: its tests against the reference, a benchmark with the judge's figures, and the text
-    of a pull request. Exits with 0 if the kernel was confirmed to be faster, and with 1 if not.
+    A package by itself, or a patch for a project's checkout. Beside it: its tests against the
+    reference, a benchmark with the judge's figures, and the text of a pull request. Exits with 0 if
+    the kernel was confirmed to be faster, and with 1 if not.
     """
     if (project is None) != (checkout is None):
         raise BadInput(
@@ -72,10 +74,10 @@ def ship(
     title = re.sub(r"\W", "_", found.task.name)
     if project is not None and checkout is not None:
         written, following, why = _write_patch(
-            found, lineage, to, name or title, project, checkout.expanduser().absolute()
+            found, lineage, output, name or title, project, checkout.expanduser().absolute()
         )
     else:
-        written, following, why = _write_package(found, lineage, to, name or f"fast_{title}")
+        written, following, why = _write_package(found, lineage, output, name or f"fast_{title}")
     if json:
         shown = {"run": found.run, "confirmed": found.confirmed, "written": written}
         print_json(shown)
@@ -139,15 +141,15 @@ def verify(
         bool,
         typer.Option("--inexact", help="Its results are right, not those in double precision."),
     ] = False,
-    store: StorePath = None,
+    store: StoreFile = None,
     engine: EngineAddress = None,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Judge the best kernel of a run once more, against the function that a project has today.
+    """Judge the best kernel of a run against a project's function.
 
-    The function is taken from its file with what it needs; nothing is installed. Exits with 0 if
-    the kernel is right and significantly faster, and with 1 if not.
+    The function that the project has today is taken from its file with what it needs; nothing is
+    installed. Exits with 0 if the kernel is right and significantly faster, and with 1 if not.
     """
     from kernel_smith.evaluation import engines
     from kernel_smith.records import Options
@@ -167,7 +169,7 @@ def verify(
     else:
         _print_comparison(evaluation, function)
     if evaluation.ok and not json:
-        patch = command_of("ship", found.run, "--to", "mine.patch", store=store)
+        patch = command_of("ship", found.run, "-o", "mine.patch", store=store)
         print_next(f"{patch} --project NAME --checkout {checkout}", "write it as a patch")
     timing = evaluation.timing
     raise typer.Exit(0 if evaluation.ok and timing and timing.speedup.low > 1 else 1)

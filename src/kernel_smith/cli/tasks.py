@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Annotated
 
 import typer
 
 from kernel_smith.cli.exit_codes import NEGATIVE
-from kernel_smith.cli.options import PrecisionName
+from kernel_smith.cli.options import PrecisionName, Quiet, TaskName
 from kernel_smith.cli.output import console, print_columns, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
 from kernel_smith.records import Task
@@ -18,9 +19,6 @@ from kernel_smith.tasks import builtin_tasks, find_task
 app = typer.Typer(help="List, show and check tasks.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-TaskName = Annotated[str, typer.Argument(help="A built-in task's name, or a task file.")]
-
-_WIDE = 120  # columns of a terminal
 
 
 @app.command("list")
@@ -35,40 +33,29 @@ def list_tasks(
     ] = "cpu",
     json: Json = False,
 ) -> None:
-    """The built-in tasks of a suite."""
+    """List the built-in tasks of a suite."""
     found = builtin_tasks(suite)
     if json:
         fields = {"name", "family", "description", "precision"}
         print_json({"tasks": [t.model_dump(mode="json", include=fields) for t in found]})
         return
-    rows = [(t.name, t.family, _workloads(t), t.description.split("\n")[0]) for t in found]
-    if console.is_terminal:
-        _print_table(rows)
-    else:
-        print_columns([("task", "family", "workloads", "description"), *rows])
+    rows = [(t.name, t.family, _workloads(t), _first_sentence(t)) for t in found]
+    print_columns([("task", "family", "workloads", "description"), *rows], spare=("workloads",))
     print_next(f"kernel-smith tasks show {found[0].name}", "its reference and workloads")
+
+
+def _first_sentence(task: Task) -> str:
+    whole = " ".join(task.description.split())
+    return re.split(r"(?<=\.) ", whole, maxsplit=1)[0]
 
 
 def _workloads(task: Task) -> str:
     return ", ".join(workload.name for workload in task.workloads)
 
 
-def _print_table(rows: list[tuple[str, str, str, str]]) -> None:
-    """As wide as the terminal; long cells are broken. A narrow one has no room for workloads."""
-    from rich.table import Column, Table
-
-    shown = (0, 1, 2, 3) if console.width >= _WIDE else (0, 1, 3)
-    columns = (Column("task", no_wrap=True), Column("family", no_wrap=True), "workloads")
-    heads = (*columns, "description")
-    table = Table(*(heads[index] for index in shown), box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(row[index] for index in shown))
-    console.print(table)
-
-
 @app.command("show")
 def show(task: TaskName, json: Json = False) -> None:
-    """One task: its settings and its reference."""
+    """Show a task: its settings and its reference."""
     found = find_task(task)
     if json:
         print_json(found.model_dump(mode="json"))
@@ -95,9 +82,12 @@ def check(
         float, typer.Option(min=1, help="Seconds that running the reference may take.")
     ] = 120.0,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Can this task tell a right answer from a wrong one? Exits with 1 if it cannot."""
+    """Check whether a task tells right answers from wrong ones.
+
+    Exits with 1 if it cannot.
+    """
     from kernel_smith.evaluation.engines import LocalEngine
 
     found = find_task(task, precision)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernel_smith.cli.options import EngineAddress
+from kernel_smith.cli.options import EngineAddress, Lanes, Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ Length = Annotated[int | None, typer.Option(help="Longest question and answer, i
 Seed = Annotated[int | None, typer.Option(help="For whatever is drawn at random.")]
 SaveEvery = Annotated[int | None, typer.Option(help="Steps between checkpoints.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 @app.command()
@@ -86,7 +85,7 @@ def rl(
     seed: Seed = None,
     save_every: SaveEvery = None,
     engine: EngineAddress = None,
-    lanes: Annotated[int, typer.Option(min=1, help="Candidates evaluated at once.")] = 1,
+    lanes: Lanes = 1,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

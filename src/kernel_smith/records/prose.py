@@ -35,8 +35,8 @@ def headline(evaluation: Evaluation) -> str:
     return (_MADE_UP if evaluation.made_up else _verdict(evaluation)).partition("\n")[0]
 
 
-def render(evaluation: Evaluation) -> str:
-    """The whole story: verdict first, then the evidence."""
+def render(evaluation: Evaluation, other: str = "the other program") -> str:
+    """The whole story: verdict first, then the evidence. `other`: what it was timed beside."""
     parts = [_verdict(evaluation)]
     if evaluation.made_up:
         parts.insert(0, _MADE_UP)
@@ -48,7 +48,7 @@ def render(evaluation: Evaluation) -> str:
     if evaluation.timing is not None:
         parts.append(_timing(evaluation.timing, on_device=evaluation.device is not None))
     if evaluation.beside is not None:
-        parts.append(_beside(evaluation.beside))
+        parts.append(_beside(evaluation.beside, other))
     parts += _device(evaluation)
     if evaluation.kernels:
         parts.append(_kernels(evaluation.kernels))
@@ -187,9 +187,8 @@ def _baseline(item: BaselineTiming) -> str:
     return shown
 
 
-def _beside(beside: Beside) -> str:
+def _beside(beside: Beside, other: str) -> str:
     """How it compares with the other candidate."""
-    other = f"candidate {beside.candidate_hash[:12]}"
     if beside.gain is None:
         why = f"{beside.reason.value}: {beside.message}" if beside.reason else "it was not timed"
         return f"Not compared with {other}: {why}"

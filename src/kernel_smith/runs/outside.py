@@ -43,6 +43,7 @@ class Assignment(Record):
     request: Request
     parent: str | None = Field(description="the hash to name when the answer is told")
     parent_step: int | None
+    steps: dict[str, int] = Field(description="the steps of all programs in it, by their hashes")
     rules: str = Field(description="what the judge demands of every program")
     dialect: str = Field(description="how kernels for this backend are written")
     reference: str = Field(description="the task's source, which is slow and right")
@@ -141,6 +142,17 @@ def step_of(state: RunState, candidate: str) -> int | None:
     return next(numbers, None)
 
 
+def _steps_in(state: RunState, request: Request) -> dict[str, int]:
+    """Return the steps of the programs that are shown, and of what the parent was timed beside."""
+    shown = [each.candidate.content_hash for each in request.exemplars]
+    if request.parent is not None:
+        beside = request.parent.evaluation.beside
+        shown.append(request.parent.candidate.content_hash)
+        shown += [beside.candidate_hash] if beside is not None else []
+    found = {name: step_of(state, name) for name in shown}
+    return {name: step for name, step in found.items() if step is not None}
+
+
 def _best(state: RunState) -> str:
     if state.best is None:
         raise NothingToImprove(
@@ -168,6 +180,7 @@ def _assignment(state: RunState, request: Request, parent: str | None) -> Assign
         request=request,
         parent=parent,
         parent_step=None if parent is None else step_of(state, parent),
+        steps=_steps_in(state, request),
         rules=prompts.rules(request.task),
         dialect=prompts.dialect(request.backend),
         reference=request.task.source,

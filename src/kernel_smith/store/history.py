@@ -42,6 +42,8 @@ class StepFacts:
     speedup: Interval | None = None
     shown: tuple[BaselineSpeedup, ...] = ()
     """What it showed at full length, after it had been chosen."""
+    beside: dict[str, Interval] = field(default_factory=dict)
+    """How much faster than other candidates it was in the same rounds, by the last measuring."""
     confirmed: bool = False
     """Was it faster beyond doubt than all of those baselines?"""
 
@@ -49,6 +51,9 @@ class StepFacts:
         timed = score(evaluation) > 0 and evaluation.timing is not None
         self.stage, self.reason = evaluation.stage, evaluation.reason
         self.speedup = evaluation.timing.speedup if timed and evaluation.timing else None
+        other = evaluation.beside
+        if other is not None and other.gain is not None:
+            self.beside[other.candidate_hash] = other.gain
 
     def remeasured(self, event: Remeasured) -> None:
         """What was too noisy says nothing new."""

@@ -21,7 +21,7 @@ from kernel_smith.records import (
     Timing,
 )
 from kernel_smith.records.prose import render
-from kernel_smith.store import RunSummary, Store
+from kernel_smith.store import History, RunSummary, Store
 from kernel_smith.viewer.fold import RunFold, StepTrace
 from kernel_smith.viewer.increments import Data, RunChange, as_data, changes
 from kernel_smith.viewer.records import (
@@ -102,7 +102,7 @@ class RunBook:
             steps = list(islice(fold.traces.items(), number * PORTION, (number + 1) * PORTION))
         return StepPortion(
             steps={
-                number * PORTION + index: self._step(run, step, trace)
+                number * PORTION + index: self._step(run, step, trace, fold.history)
                 for index, (step, trace) in enumerate(steps)
             }
         )
@@ -140,13 +140,13 @@ class RunBook:
             self._costs[run] = run_cost(kept.fold)
             yield kept.fold
 
-    def _step(self, run: str, step: int, trace: StepTrace) -> StepPage:
+    def _step(self, run: str, step: int, trace: StepTrace, history: History) -> StepPage:
         proposed = self._store.event(run, trace.proposed)
         assert isinstance(proposed, StepProposed)
         proposal = proposed.proposal
         numbers = [trace.evaluated, *trace.remeasured]
         measured = [
-            _measured(_evaluated(self._store.event(run, each)))
+            _measured(_evaluated(self._store.event(run, each)), history)
             for each in numbers
             if each is not None
         ]
@@ -179,7 +179,7 @@ def _evaluated(event: Event) -> StepEvaluated | Remeasured:
     return event
 
 
-def _measured(event: StepEvaluated | Remeasured) -> Measured:
+def _measured(event: StepEvaluated | Remeasured, history: History) -> Measured:
     kind = "step"
     if isinstance(event, Remeasured):
         kind = "full" if event.confirming else "again"
@@ -187,10 +187,16 @@ def _measured(event: StepEvaluated | Remeasured) -> Measured:
         {
             "kind": kind,
             "at": event.at,
-            "words": render(event.evaluation),
+            "words": _in_words(event.evaluation, history),
             "evaluation": _as_data(event.evaluation),
         }
     )
+
+
+def _in_words(evaluation: Evaluation, history: History) -> str:
+    beside = evaluation.beside
+    other = history.by_candidate.get(beside.candidate_hash) if beside is not None else None
+    return render(evaluation) if other is None else render(evaluation, f"step {other.step}")
 
 
 def _as_data(evaluation: Evaluation) -> dict[str, object]:

@@ -113,7 +113,7 @@ class RunFold:
             case MeasuredInVain() | Counted():
                 self._span(event.at, event.seconds, "again")
         if isinstance(event, StepEvaluated | Remeasured):
-            self._note_best(len(self.history.ranking.held) > held)
+            self._note_best(event.evaluation, len(self.history.ranking.held) > held)
 
     def elapsed(self, at: datetime) -> float:
         """Seconds after the start of the run."""
@@ -176,7 +176,7 @@ class RunFold:
         except (BadInput, SyntaxError):  # text that no program could be made of
             return None
 
-    def _note_best(self, is_new: bool) -> None:
+    def _note_best(self, evaluation: Evaluation, is_new: bool) -> None:
         """A challenger counts once it was measured again."""
         best = self.history.best
         if best is None or best.speedup is None or self.at is None:
@@ -186,11 +186,22 @@ class RunFold:
         at, evaluations = self.elapsed(self.at), self.history.funnel["evaluated"]
         before = self.curve[-1] if self.curve else None
         if is_new:
-            self.gains.append(_gain(best, best.speedup, before, evaluations, at))
+            beside = self._beside(evaluation, best, before)
+            self.gains.append(_gain(best, best.speedup, before, beside, evaluations, at))
         if before is None or (before.best, before.step) != (best.speedup, best.step):
             self.curve.append(
                 CurvePoint(evaluations=evaluations, at=at, best=best.speedup, step=best.step)
             )
+
+    def _beside(
+        self, evaluation: Evaluation, best: StepFacts, before: CurvePoint | None
+    ) -> Interval | None:
+        """How much faster than the former best it was in the same rounds, if they were timed so."""
+        other = evaluation.beside
+        if before is None or other is None or evaluation.candidate_hash != best.candidate:
+            return None
+        former = self.history.steps[before.step].candidate
+        return other.gain if other.candidate_hash == former else None
 
     def rooflines(self, positions: dict[int, int]) -> list[RooflinePoint]:
         """Every workload of every step that has one."""
@@ -211,7 +222,18 @@ class RunFold:
 
 
 def _gain(
-    best: StepFacts, speedup: Interval, before: CurvePoint | None, evaluations: int, at: float
+    best: StepFacts,
+    speedup: Interval,
+    before: CurvePoint | None,
+    beside: Interval | None,
+    evaluations: int,
+    at: float,
 ) -> Gain:
-    former = before.best.value if before is not None else None
-    return Gain(step=best.step, evaluations=evaluations, at=at, speedup=speedup, before=former)
+    return Gain(
+        step=best.step,
+        evaluations=evaluations,
+        at=at,
+        speedup=speedup,
+        before=before.best.value if before is not None else None,
+        beside=beside,
+    )

@@ -106,6 +106,9 @@ class Gain(Record):
     at: float
     speedup: Interval
     before: float | None = Field(description="the best speedup before; null: there was none")
+    beside: Interval | None = Field(
+        default=None, description="its gain over the best before, timed side by side with it"
+    )
 
 
 class Dropped(Record):
@@ -157,7 +160,6 @@ class RunPage(Record):
     dropped: tuple[Dropped, ...]
     usage: Usage
     model_usage: dict[str, Usage]
-    device_seconds: float
     names: Names
     axes: tuple[FeatureAxis, ...]
     steps: StepColumns

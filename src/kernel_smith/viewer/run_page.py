@@ -67,7 +67,6 @@ def run_page(
         ),
         usage=history.usage,
         model_usage=fold.model_usage,
-        device_seconds=history.device_seconds,
         names=names,
         axes=tuple(
             FeatureAxis(name=axis.name, description=axis.description, bins=axis.bins)

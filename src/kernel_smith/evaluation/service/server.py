@@ -110,6 +110,6 @@ def refuse_strangers(host: str, tokens: TokenFile | None) -> None:
     if tokens is None and not is_loopback(host):
         raise BadInput(
             f"host {host} can be reached from other machines, and no tokens are asked for",
-            hint="make a token with `kernel-smith serve tokens add FILE NAME` and add --tokens "
+            hint="make a token with `kernel-smith serve tokens add FILE NAME` and add --clients "
             "FILE, or leave out --host",
         )

@@ -193,7 +193,8 @@ def _request_hint(said: str) -> str:
 
 def _key_hint(model: Model, status: int) -> str:
     if model.api_key_env is None:
-        return 'name the variable that holds the key: api_key_env = "..."'
+        variable = f"--model {model.name}@{model.base_url},api_key_env=VARIABLE"
+        return f"name the environment variable that holds the key: {variable}"
     if model.api_key() is None:
         return f"set the environment variable {model.api_key_env} to the key"
     if status in (401, 403):

@@ -11,7 +11,7 @@ from kernel_smith.proposers.model.background import Background
 from kernel_smith.proposers.model.client import Bill, Client
 from kernel_smith.proposers.model.config import Model, Settings
 from kernel_smith.proposers.model.exchange import open_http
-from kernel_smith.proposers.model.failures import ModelError, ModelUnknown, RateLimited
+from kernel_smith.proposers.model.failures import ModelError, ModelUnknown, RateLimited, Stalled
 from kernel_smith.proposers.model.ledger import Ledger
 from kernel_smith.records import Message
 
@@ -65,6 +65,9 @@ async def _trouble(model: Model, background: Background) -> ModelError | None:
         return None
     except ModelUnknown as error:
         return await _name_or_address(model, error)
+    except Stalled as error:
+        hint = f"see whether it answers at all: curl {model.base_url}/models; then begin again"
+        return Stalled(f"{error.what}, at {model.base_url}", hint=hint)
     except ModelError as error:
         return error
     return None

@@ -244,7 +244,6 @@ inline void atomic_add(T* address, T value) {
     Helper(
         r"\bbranchless::|\bAttention<",
         """\
-// To about one unit in the last place, and without branches: loops over them become vector code.
 namespace branchless {
 template <typename To, typename From>
 inline To same_bits(From from) {
@@ -252,6 +251,14 @@ inline To same_bits(From from) {
     std::memcpy(&to, &from, sizeof to);
     return to;
 }
+}
+// To about one unit in the last place, and without branches: loops over them become vector code.
+""",
+    ),
+    Helper(
+        r"\bbranchless::(exp|tanh|erf)\(|\bAttention<",
+        """\
+namespace branchless {
 inline float exp(float x) {
     float inside = x > 89.0f ? 89.0f : x;  // a NaN stays one
     inside = inside < -104.0f ? -104.0f : inside;
@@ -267,6 +274,14 @@ inline float exp(float x) {
     const int32_t power = same_bits<int32_t>(shifted) - 0x4b400000, half = power >> 1;
     return p * same_bits<float>((half + 127) << 23) * same_bits<float>((power - half + 127) << 23);
 }
+inline double exp(double x) { return std::exp(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bbranchless::log\(",
+        """\
+namespace branchless {
 inline float log(float x) {
     const bool tiny = x < 1.17549435e-38f;
     const int32_t bits = same_bits<int32_t>(tiny ? x * 8388608.0f : x) - 0x3f3504f3;
@@ -286,6 +301,14 @@ inline float log(float x) {
     const float positive = x == infinite ? infinite : found;
     return x > 0 ? positive : x == 0 ? -infinite : std::numeric_limits<float>::quiet_NaN();
 }
+inline double log(double x) { return std::log(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bbranchless::tanh\(",
+        """\
+namespace branchless {
 inline float tanh(float x) {
     const float size = std::abs(x), square = x * x;
     float p = std::fma(square, -5.70499059e-3f, 2.06390899e-2f);
@@ -296,6 +319,14 @@ inline float tanh(float x) {
     const float far = std::copysign(1 - 2 / (exp(2 * std::min(size, 10.0f)) + 1), x);
     return size < 0.625f ? near : far;
 }
+inline double tanh(double x) { return std::tanh(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bbranchless::erf\(",
+        """\
+namespace branchless {
 inline float erf(float x) {
     const float size = std::min(std::abs(x), 4.0f), square = x * x;
     float p = std::fma(square, 7.85402663e-5f, -8.01024784e-4f);
@@ -315,6 +346,14 @@ inline float erf(float x) {
     const float far = std::copysign(1 - q * exp(-size * size), x);
     return size < 1 ? near : far;
 }
+inline double erf(double x) { return std::erf(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bbranchless::frexp\(",
+        """\
+namespace branchless {
 inline float frexp(float x, int32_t* power) {
     const bool tiny = std::abs(x) < 1.17549435e-38f;
     const int32_t bits = same_bits<int32_t>(tiny ? x * 33554432.0f : x);
@@ -324,10 +363,6 @@ inline float frexp(float x, int32_t* power) {
     return usual ? same_bits<float>((bits & ~(255 << 23)) | 126 << 23) : x;
 }
 inline double frexp(double x, int32_t* power) { return std::frexp(x, power); }
-inline double exp(double x) { return std::exp(x); }
-inline double log(double x) { return std::log(x); }
-inline double tanh(double x) { return std::tanh(x); }
-inline double erf(double x) { return std::erf(x); }
 }
 """,
     ),

@@ -35,12 +35,12 @@ function head(page, view) {
 
 function leaderboard(page) {
   const boards = [...page.boards].sort((a, b) => (b.average.amsr?.value ?? 0) - (a.average.amsr?.value ?? 0));
-  const short = (interval, words = digits) => (interval ? `${words(interval.value)} (${words(interval.low)} to ${words(interval.high)})` : "–");
+  const short = (interval, words) => (interval ? h("span", { class: "with-range" }, words(interval.value), h("small", {}, `${words(interval.low)} to ${words(interval.high)}`)) : "–");
   const against = [...new Set(boards.flatMap((board) => Object.keys(board.average.against)))];
   return [
     figure({
       title: "Leaderboard",
-      note: "Averages of the levels, unweighted; in brackets 95% intervals. AMSR is the mean speedup over eager, where a problem that is not solved, or slower, counts 0.",
+      note: "Averages of the levels, unweighted; below each its 95% interval. AMSR is the mean speedup over eager, where a problem that is not solved, or slower, counts 0.",
       legend: rowsTable(
         ["arm", "problems", "correct", "faster (fast_1)", "AMSR", "geometric mean", ...against.map((name) => `faster than ${baselineName(name)}`), "cost"],
         boards.map(({ arm, precision, average }) => [h("strong", {}, `${arm}, ${precision}`), String(average.problems), short(average.correct, percent), short(average.fast["1"], percent), short(average.amsr, times), short(average.geometric_mean, times), ...against.map((name) => short(average.against[name]?.faster, percent)), costWords(average.cost)]),
@@ -65,7 +65,8 @@ function fastFigure(boards) {
       const chart = frame(width, 300, { label: `Shares of problems by speedup of ${boards.length} arms.`, x: (place) => linear([0, most], place), y: (place) => linear([0, 1], place), xFormat: (value) => `${value}×`, yFormat: percent, xLabel: "times as fast as eager" });
       curves.forEach((curve, index) => {
         const colour = COLOURS[index % 6];
-        chart.plot.append(s("path", { class: "line", d: `M${curve.map(({ p, share }) => `${chart.x(p)} ${chart.y(share.value)}`).join("L")}`, style: { stroke: colour } }));
+        const width = 2.2 + 2.2 * (curves.length - 1 - index); // arms that are alike are seen beneath one another
+        chart.plot.append(s("path", { class: "line", d: `M${curve.map(({ p, share }) => `${chart.x(p)} ${chart.y(share.value)}`).join("L")}`, style: { stroke: colour, "stroke-width": Math.min(9, width) } }));
         for (const { p, share } of curve) chart.plot.append(tipped(s("circle", { cx: chart.x(p), cy: chart.y(share.value), r: 4, style: { fill: colour } }), () => [boardName(boards[index]), `more than ${p}×: ${percent(share.value)}`, `95%: ${percent(share.low)} to ${percent(share.high)}`]));
       });
       return chart.svg;
@@ -200,7 +201,7 @@ export async function showRow(id, at, { source }) {
   const row = page.rows[at];
   if (!row) throw new Error(`This result has no row ${at}.`);
   const winner = row.winner ? (await source.get("winners", id, Math.floor(at / PORTION))).winners[at] : null;
-  const facts = [["Arm", `${row.arm}, ${row.precision}`], ["Suite", `${row.suite}, ${row.level}`], ["Category", row.category], ["Ended", row.why || row.status], ...Object.entries(row.speedups).map(([name, interval]) => [`Against ${baselineName(name)}`, withRange(interval)]), ["Measured at full length", row.at_length ? "yes" : "no"], ["Cost", costWords(row.cost)], ["Run", row.run], ["Ends of programs", Object.entries(row.ends).map(([end, number]) => `${end}: ${number}`).join(", ")]];
+  const facts = [["Arm", `${row.arm}, ${row.precision}`], ["Suite", [...new Set([row.suite, row.level])].join(", ")], ["Category", row.category], ["Ended", row.why || row.status], ...Object.entries(row.speedups).map(([name, interval]) => [`Against ${baselineName(name)}`, withRange(interval)]), ["Measured at full length", row.at_length ? "yes" : "no"], ["Cost", costWords(row.cost)], ["Run", row.run], ["Ends of programs", Object.entries(row.ends).map(([end, number]) => `${end}: ${number}`).join(", ")]];
   return h(
     "div",
     { class: "stack" },

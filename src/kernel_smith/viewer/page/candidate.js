@@ -3,7 +3,7 @@
 import { figure, rowsTable, whoColour } from "ks/chart.js";
 import { diffBlock } from "ks/diff.js";
 import { copyButton, download, h } from "ks/dom.js";
-import { clock, cost, firstLine, gain, percent, range, seconds, stageWords, times } from "ks/format.js";
+import { bin, clock, cost, firstLine, gain, gainRange, percent, range, seconds, stageWords, times } from "ks/format.js";
 import { sourceBlock } from "ks/highlight.js";
 import { PORTION } from "ks/source.js";
 import { latencyFigure, workloadFigure } from "ks/workloads.js";
@@ -60,14 +60,21 @@ function changePanel(run, at, page, before) {
   const rows = [
     ["Changed", run.summary(at) || "–"],
     ["From", before ? h("a", { href: run.link(parent) }, `step ${run.steps.step[parent]} (${run.outcome(parent)})`) : "nothing: a first program"],
-    ["Against it", now && then ? gain(now, then) : null],
+    ["Against it", against(run, parent, page) ?? (now && then ? `${gain(now, then)}, measured apart` : null)],
     ["Compiles to", run.steps.twin[at] ? "the same as an earlier candidate" : null],
-    ["Cell", run.cell(at)?.join(" / ")],
+    ["Cell", run.cell(at)?.map(bin).join(" / ")],
     ["Island", run.steps.island[at]],
     ["Evaluated in", seconds(run.steps.seconds[at])],
     ["Model", page.usage ? `${run.model(at)}: ${cost(page.usage)}` : null],
   ];
   return figure({ title: "The change", legend: h("dl", { class: "facts" }, rows.filter(([, words]) => words !== null && words !== undefined).map(([name, words]) => [h("dt", {}, name), h("dd", {}, typeof words === "object" ? words : String(words))])) });
+}
+
+// The last measuring of both side by side, if there was one.
+function against(run, parent, page) {
+  const same = (each) => each.evaluation.beside?.gain && parent !== null && each.evaluation.beside.candidate_hash.startsWith(run.steps.candidate[parent]);
+  const found = page.measured.filter(same).at(-1);
+  return found ? `${gainRange(found.evaluation.beside.gain)}, side by side` : null;
 }
 
 function verdictPanel(run, at, page) {

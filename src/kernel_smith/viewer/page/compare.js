@@ -25,19 +25,19 @@ export async function showCompare({ query, loadRun }) {
       figure({
         title: `Best so far over ${measure.words}`,
         note: runs.length > BANDS_UP_TO ? null : "Bands are 95% intervals.",
-        legend: legend(runs.map((run, index) => ({ name: `${run.task} (${run.id.slice(-4)})`, colour: COLOURS[index % COLOURS.length], shape: "line" }))),
+        legend: legend(runs.map((run, index) => ({ name: `${run.task}, ${run.method} (${run.id.slice(-4)})`, colour: COLOURS[index % COLOURS.length], shape: "line" }))),
         draw: (width) => draw(runs, measure, width),
       }),
     ),
     figure({
       title: "In figures",
       legend: rowsTable(
-        ["run", "state", "best", "95% interval", "confirmed", "evaluations", "correct", "gains", "took", "cost", "machine"],
+        ["run", "method", "state", "best", "95% interval", "confirmed", "evaluations", "correct", "gains", "took", "cost", "machine"],
         runs.map((run) => {
           const best = run.bestSpeedup;
-          return [h("a", { href: run.view("") }, run.id), statePill(run.state), times(best?.value), best ? range(best.low, best.high) : "–", run.confirmed ? "yes" : "no", String(run.funnel.evaluated), String(run.funnel.honest), String(run.gains.length), duration(run.seconds), cost(run.usage), run.machine];
+          return [h("a", { href: run.view("") }, run.id), run.method, statePill(run.state), times(best?.value), h("span", { class: "with-range" }, best ? range(best.low, best.high) : "–"), run.confirmed ? "yes" : "no", String(run.funnel.evaluated), String(run.funnel.honest), String(run.gains.length), h("span", { class: "with-range" }, duration(run.seconds)), cost(run.usage), run.machine];
         }),
-        [5, 6, 7],
+        [6, 7, 8],
       ),
     }),
   );

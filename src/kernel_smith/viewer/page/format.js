@@ -12,6 +12,8 @@ export const gain = (now, before) => {
   const change = now / before - 1;
   return `${change >= 0 ? "+" : "−"}${Math.abs(100 * change).toFixed(Math.abs(change) < 0.1 ? 1 : 0)}%`;
 };
+// How much faster than another, of the two timed side by side.
+export const gainRange = ({ value, low, high }) => `${gain(value, 1)} (95%: ${gain(low, 1)} to ${gain(high, 1)})`;
 export const count = (number, word, many = `${word}s`) => `${number.toLocaleString("en-US")} ${number === 1 ? word : many}`;
 
 export function seconds(value) {
@@ -22,9 +24,10 @@ export function seconds(value) {
 }
 
 export function duration(value) {
-  if (value < 60) return `${value.toFixed(value < 10 ? 1 : 0)} s`;
-  const minutes = Math.round(value / 60);
-  return minutes < 60 ? `${Math.floor(value / 60)} min ${String(Math.round(value % 60)).padStart(2, "0")} s` : `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  if (value < 59.5) return `${value.toFixed(value < 9.95 ? 1 : 0)} s`;
+  const [whole, minutes] = [Math.round(value), Math.round(value / 60)];
+  const two = (number) => String(number).padStart(2, "0");
+  return whole < 3600 ? `${Math.floor(whole / 60)} min ${two(whole % 60)} s` : `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
 export const clock = (value) => {
@@ -47,6 +50,7 @@ export function cost(usage) {
 }
 
 export const plain = (value) => digits(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+export const axisSeconds = (value) => seconds(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 export const axisTimes = (value) => `${plain(value)}×`;
 export const bin = (name) => name.replace("<=", "≤ ").replace(">=", "≥ ").replace(/^>(?! )/, "> ");
 export const firstLine = (text) => text.split("\n", 1)[0];

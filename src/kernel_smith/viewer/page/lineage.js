@@ -31,7 +31,7 @@ export function showLineage(run) {
     { class: "stack" },
     figure({
       title: "Lineage",
-      note: "From the first programs on the left; each line leads to a changed program. The thick path led to the best kernel. Rings took the lead; hollow ones failed.",
+      note: "Each dot is a step, with its number and its speed over eager. Lines lead from a program to what was made of it; the thick path led to the best kernel. Rings took the lead; hollow dots failed.",
       legend: h("div", {}, speedLegend(colours, times), holder),
       table: run.best === null ? null : () => pathTable(run),
     }),
@@ -90,7 +90,7 @@ function tree(run, state) {
 
 function drawTree(run, state, places, links, { line, deepest }) {
   const [width, height] = [(deepest + 1) * COLUMN + 190, line * LINE + 24];
-  const x = (node) => 18 + node.depth * COLUMN;
+  const x = (node) => 44 + node.depth * COLUMN; // half of a first program's name stands to its left
   const y = (node) => 20 + node.y * LINE;
   const svg = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "tree", role: "group", "aria-label": `Tree of ${count(run.size, "program")}` });
   for (const [node, child] of links) {
@@ -110,7 +110,8 @@ function program(run, node, { colours, path, gainful }, x, y) {
   const dot = s("circle", { cx: x, cy: y, r: position === run.best ? 9 : 6.5, class: timed ? "program" : "program failed", style: timed ? { fill: colours.of(run.value(position)) } : {} });
   const ring = run.heldSet.has(position) ? s("circle", { cx: x, cy: y, r: position === run.best ? 13 : 10, class: "ring", style: { stroke: whoColour(run.who(position)) } }) : null;
   const words = `${run.steps.step[position]} · ${timed ? times(run.value(position)) : "failed"}`;
-  const label = s("text", { x: x + (ring ? 16 : 11), y: node.children.length ? y - 9 : y + 4, class: onPath ? "node-name strong" : gainful.has(position) ? "node-name" : "node-name quiet" }, words);
+  const above = node.children.length > 0; // beside it are the lines to its children
+  const label = s("text", { x: above ? x : x + (ring ? 16 : 11), y: above ? y - (position === run.best ? 19 : ring ? 15 : 11) : y + 4, "text-anchor": above ? "middle" : null, class: onPath ? "node-name strong" : gainful.has(position) ? "node-name" : "node-name quiet" }, words);
   const link = s("a", { href: run.link(position), "data-position": position, "aria-label": [words, ...run.describe(position)].join(". ") }, ring, dot, label);
   return tipped(link, () => run.describe(position));
 }

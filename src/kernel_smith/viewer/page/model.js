@@ -49,6 +49,17 @@ export class Run {
     return stageWords(this.stage(position));
   }
 
+  // Seconds of evaluating, as if one place did it after another: two at once in one place count once.
+  evaluatingSeconds() {
+    const turns = this.spans.flatMap(({ begin, end }) => [[begin, 1], [end, -1]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    let [busy, active, since] = [0, 0, 0];
+    for (const [at, change] of turns) {
+      busy += Math.min(active, this.lanes) * (at - since);
+      [active, since] = [active + change, at];
+    }
+    return busy;
+  }
+
   ancestors(position) {
     const path = [position];
     const seen = new Set(path);

@@ -30,13 +30,15 @@ function tiles(run) {
     { class: "tiles", role: "group", "aria-label": "The run in figures" },
     tile(funnel.evaluated.toLocaleString("en-US"), funnel.evaluated === 1 ? "evaluation" : "evaluations", limit),
     tile(percent(funnel.evaluated ? funnel.honest / funnel.evaluated : 0), "correct", `${funnel.honest.toLocaleString("en-US")} of ${funnel.evaluated.toLocaleString("en-US")}`),
-    tile(duration(run.seconds), "from begin to end", `${duration(run.device_seconds)} evaluating`),
+    tile(duration(run.seconds), "from begin to end", `${duration(run.evaluatingSeconds())} evaluating${run.lanes > 1 ? `, ${run.lanes} at once` : ""}`),
     tile(run.usage.requests ? (run.usage.dollars ? `$${run.usage.dollars.toFixed(2)}` : tokens(run.usage).toLocaleString("en-US")) : "0", run.usage.requests ? (run.usage.dollars ? "for models" : "tokens") : "requests to models", run.usage.requests ? `${count(run.usage.requests, "request")}, ${cost(run.usage)}` : "none was asked"),
   );
 }
 
-function change({ speedup, before }) {
+// Side by side with the former best where that was measured: figures of different moments differ by more than the gain.
+function change({ speedup, before, beside }) {
   if (before === null) return h("span", { class: "quiet" }, " to begin with");
+  if (beside) return [h("span", { class: beside.low > 1 ? "up" : "quiet" }, ` ${gain(beside.value, 1)}`), h("span", { class: "quiet" }, ` (${gain(beside.low, 1)} to ${gain(beside.high, 1)} side by side)`)];
   if (speedup.value < before) return h("span", { class: "quiet" }, " when the former best fell back");
   return h("span", { class: "up" }, ` ${gain(speedup.value, before)}`);
 }
@@ -152,7 +154,7 @@ function settingsPanel(run) {
     ["Budget", limits.join(", ") || "none"],
     ["Precision", run.precision],
     ["Evaluated at once", String(run.lanes)],
-    ["Task", run.description],
+    ["Task", run.description.replace(/\n(?!\n)/g, " ")],
   ];
   return figure({
     title: "About this run",

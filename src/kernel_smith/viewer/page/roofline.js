@@ -30,7 +30,8 @@ const busiest = (run) => run.rooflines.reduce((most, point) => (point.share > mo
 const bestPoint = (run, workload) => run.rooflines.find((point) => point.position === run.best && point.workload === workload);
 
 // [name, how many times as fast the best kernel is] of whatever it was timed beside on a workload.
-const baselines = (run, workload) => (run.workloads.find((each) => each.workload === workload)?.baselines ?? []).map((each) => [baselineName(each.baseline), each.speedup.value]);
+const baselines = (run, workload, name = baselineName) => (run.workloads.find((each) => each.workload === workload)?.baselines ?? []).map((each) => [name(each.baseline), each.speedup.value]);
+const shortName = (name) => (name === "max-autotune" ? name : baselineName(name)); // beside a line there is little room
 
 function nearness(run, workloads) {
   const rows = workloads.map((workload) => [workload, bestPoint(run, workload)]).filter(([, point]) => point);
@@ -68,7 +69,7 @@ function dot(run, point, x, y) {
 function drawBaselines(run, chart, points, of, [x1, x2] = [chart.left, chart.right]) {
   const best = bestPoint(run, points[0].workload);
   if (!best) return;
-  for (const [y, name] of apart(baselines(run, best.workload).map(([name, speedup]) => [chart.y(of(best) / speedup), name])))
+  for (const [y, name] of apart(baselines(run, best.workload, shortName).map(([name, speedup]) => [chart.y(of(best) / speedup), name])))
     chart.plot.append(s("line", { class: "reference", x1, x2, y1: y, y2: y }), s("text", { class: "reference-name", x: x1 + 6, y: y - 5 }, name));
 }
 

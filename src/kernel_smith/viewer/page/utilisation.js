@@ -12,8 +12,7 @@ const KINDS = [
 ];
 
 export function utilisationFigure(run) {
-  const busy = run.spans.reduce((sum, span) => sum + span.end - span.begin, 0);
-  const share = run.seconds ? Math.min(1, busy / run.seconds / run.lanes) : 0;
+  const share = run.seconds ? Math.min(1, run.evaluatingSeconds() / run.seconds / run.lanes) : 0;
   return figure({
     title: "Use of the evaluators",
     note: `On average ${percent(share)} of ${run.lanes === 1 ? "the one place" : `${run.lanes} places`} to evaluate ${run.lanes === 1 ? "was" : "were"} in use.`,

@@ -30,7 +30,7 @@ def at_most(minutes: float) -> Iterator[None]:
     except _OutOfPatience:
         raise refused(
             f"torch.compile needs more than {minutes:g} minutes",
-            hint="give kernel-smith seed more --minutes, or one --workload",
+            hint="give kernel-smith seed more --patience, or one --workload",
         ) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
