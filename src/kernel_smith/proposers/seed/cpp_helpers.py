@@ -360,7 +360,8 @@ inline int32_t whole_word(bool truth) {
 
 
 _TEMPLATES = {
-    "product": r"\b(?:Product|Convolution|Attention)<",
+    "product": r"\b(?:Product|Gram|Convolution|Attention)<",
+    "gram": r"\bGram<",
     "convolution": r"\bConvolution<",
     "attention": r"\bAttention<",
 }

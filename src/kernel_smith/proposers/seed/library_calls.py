@@ -53,6 +53,13 @@ class Product:
         return (*(m.stride[-2:] for m in (self.a, self.b, self.c)), bias)
 
     @property
+    def is_gram(self) -> bool:
+        """Whether A is B transposed, so that what is below the diagonal of C is there above it."""
+        if self.bias is not None or ast.unparse(self.a.passed) != ast.unparse(self.b.passed):
+            return False
+        return _turned(self.a.size) == self.b.size and _turned(self.a.stride) == self.b.stride
+
+    @property
     def operands(self) -> list[ast.expr]:
         """What a kernel is given, in the order of a call: a bias comes first."""
         return [o.passed for o in (self.bias, self.a, self.b, self.c) if o is not None]
@@ -302,6 +309,11 @@ def _over_four_axes(mask: Operand) -> Operand:
     stride = (0,) * (4 - len(mask.size)) + mask.stride
     moves = tuple(0 if n == 1 else s for n, s in zip(size, stride, strict=True))
     return Operand(mask.passed, size, moves)
+
+
+def _turned(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes or strides of a matrix as those of its transpose."""
+    return (*axes[:-2], axes[-1], axes[-2])
 
 
 def _three(values: tuple[int, ...], fill: int) -> tuple[int, ...]:

@@ -13,10 +13,11 @@ from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
 Call = TypeVar("Call", Product, Convolution, Attention)
 
 _TYPES = {"torch.float32": "float", "torch.float64": "double"}
+_GRAM_COLUMNS = 256  # with more of them a general product makes better use of the cache
 
 
 class CppKernels(OwnKernels):
-    """Instances of the templates `Product`, `Convolution` and `Attention`."""
+    """Instances of the templates `Product`, `Gram`, `Convolution` and `Attention`."""
 
     device = "cpu"
 
@@ -26,6 +27,9 @@ class CppKernels(OwnKernels):
             return None
         rows, inner, columns = product.sizes
         prefix = f"{product.batch}x" if product.batch > 1 else ""
+        if product.is_gram and columns <= min(inner, _GRAM_COLUMNS):
+            name = self._write(f"gram_{prefix}{inner}x{columns}", _gram, kind, product)
+            return _launch(name, product.operands[1:], visit)
         verb = "multiply_and_add" if product.bias else "multiply"
         name = self._write(f"{verb}_{prefix}{rows}x{inner}x{columns}", _product, kind, product)
         return _launch(name, product.operands, visit)
@@ -78,6 +82,18 @@ def _product(name: str, kind: str, product: Product) -> str:
         f'extern "C" void {name}({", ".join(parameters)})\n{{\n'
         f"    Product<{kind}, {numbers}, {', '.join(layouts)}>::multiply(\n"
         f"        a, b, c, {begin}, {product.batch}, {', '.join(map(str, product.steps))});\n}}"
+    )
+
+
+def _gram(name: str, kind: str, product: Product) -> str:
+    _, x, c, _ = product.layouts
+    _, step, c_step = product.steps
+    layouts = ", ".join(f"Layout<{down}, {right}>" for down, right in (x, c))
+    _, inner, columns = product.sizes
+    return (
+        f'extern "C" void {name}(const {kind}* x, {kind}* c)\n{{\n'
+        f"    Gram<{kind}, {columns}, {inner}, {layouts}>::multiply("
+        f"x, c, {product.batch}, {step}, {c_step});\n}}"
     )
 
 
