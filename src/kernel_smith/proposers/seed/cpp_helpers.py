@@ -360,10 +360,12 @@ inline int32_t whole_word(bool truth) {
 
 
 _TEMPLATES = {
+    "vectors": r"\b(?:Product|Gram|Convolution|Attention|EmbeddingBag)<",
     "product": r"\b(?:Product|Gram|Convolution|Attention)<",
     "gram": r"\bGram<",
     "convolution": r"\bConvolution<",
     "attention": r"\bAttention<",
+    "embedding_bag": r"\bEmbeddingBag<",
 }
 
 

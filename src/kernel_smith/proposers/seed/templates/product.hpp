@@ -1,11 +1,11 @@
 // C = A B, and bias if there is one, with sizes and layouts that the compiler knows. A tile of C
 // stays in registers while it goes through a row of A and a column of B.
 #if defined(__AVX512F__)
-constexpr int64_t VECTOR_BYTES = 64, TILE_ROWS = 8, TILE_VECTORS = 3;
+constexpr int64_t TILE_ROWS = 8, TILE_VECTORS = 3;
 #elif defined(__AVX__)
-constexpr int64_t VECTOR_BYTES = 32, TILE_ROWS = 6, TILE_VECTORS = 2;
+constexpr int64_t TILE_ROWS = 6, TILE_VECTORS = 2;
 #else
-constexpr int64_t VECTOR_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 2;
+constexpr int64_t TILE_ROWS = 8, TILE_VECTORS = 2;
 #endif
 constexpr int64_t DEPTH = 256 /* of A and B in one go */, FEW_ROWS = 24;
 constexpr int64_t DOT_ROWS = 4, DOT_COLUMNS = 4;
