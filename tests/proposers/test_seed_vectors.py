@@ -185,6 +185,17 @@ def test_where_neighbours_are_iterations_of_the_outer_loop_that_one_is_marked() 
     assert "reduction" not in marked
 
 
+def test_loops_that_threads_share_out_together_stay_together() -> None:
+    together = NESTED.replace(
+        "        #pragma omp for\n        for(int64_t x0",
+        "        #pragma omp for collapse(2)\n        for(int64_t x2=0; x2<3; x2+=1)\n        {\n"
+        "        for(int64_t x0",
+    )
+    assert "simd" not in with_vectors(together)
+    in_blocks = with_vectors(together.replace("if (true) {", "").replace("acc0; }", "acc0;"))
+    assert "{\n        for(int64_t x0_block=0;" in in_blocks
+
+
 def test_the_pragma_that_a_loop_has_gives_way() -> None:
     alone = NESTED.replace("#pragma omp for", "#pragma GCC ivdep")
     assert "ivdep" not in with_vectors(alone)

@@ -31,6 +31,8 @@ _SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
 _CALLS = re.compile(r"\bstd::(exp|log|tanh|erf|frexp)\(")
 _OWN_RESULT = re.compile(r"\bstd::frexp\(\w+, &\w+\)")  # written to a variable of the iteration
 _NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # another pragma says as much
+# Between loops that threads share out together there is no room for a pragma.
+_COLLAPSED = re.compile(r"#pragma omp for collapse\(\d+\)\n(?: *for\(.*\n *\{\n)+\Z")
 _PARALLEL_LOOP = re.compile(r"#pragma omp for\n\Z")
 
 _CASCADE = re.compile(r"^\s*CascadeSumHelper<float, \d+> \w+\([^\n]*\);\n", re.MULTILINE)
@@ -88,10 +90,12 @@ def _marked(kernel: str, loop: Loop, around: Loop | None) -> str:
         return kernel
     if len(LOOP.findall(around.body)) > 1:
         return kernel
+    before_around = kernel[: around.begin]
     vectors, marked = _without_calls(kernel, around)
     columns = side_by_side(by_one_thread(marked), [one for names in sums.values() for one in names])
     if columns is None:
-        return kernel if "#pragma" in around.body else _insert(vectors, marked, "simd")
+        may_be_marked = "#pragma" not in around.body and not _COLLAPSED.search(before_around)
+        return _insert(vectors, marked, "simd") if may_be_marked else kernel
     return _NO_CONFLICT.sub("", vectors[: marked.begin]) + columns + vectors[marked.end :]
 
 

@@ -241,8 +241,10 @@ class Layouts:
 
     def embedding_bag(self, result: str, call: ast.Call) -> EmbeddingBag | None:
         """A call of the library as sums of bags; None where something is not known, or else."""
-        names = ("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse")
-        names += ("per_sample_weights", "include_last_offset", "padding_idx")
+        names = (
+            *("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse"),
+            *("per_sample_weights", "include_last_offset", "padding_idx"),
+        )
         said = dict(zip(names, call.args, strict=False))
         said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
         chosen = said.pop("per_sample_weights", ast.Constant(None))
