@@ -100,6 +100,12 @@ def test_threads_have_columns_of_their_own_and_share_no_rows() -> None:
     assert "omp parallel" not in with_vectors(FEW_COLUMNS)
 
 
+def test_a_loop_that_writes_before_it_adds_up_stays_as_it_is() -> None:
+    read = "                auto tmp1 = in_ptr1[x0];\n"
+    writes = DEVIATIONS.replace(read, f"{read}                out_ptr2[x0] = tmp1;\n")
+    assert "_block" in with_vectors(DEVIATIONS) and "_block" not in with_vectors(writes)
+
+
 def test_sums_side_by_side_are_right(kernels: Library) -> None:
     draw = torch.Generator().manual_seed(1)
     x, expected = torch.randn(ROWS, COLUMNS, generator=draw), torch.randn(COLUMNS, generator=draw)

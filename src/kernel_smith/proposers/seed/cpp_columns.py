@@ -17,6 +17,7 @@ from kernel_smith.proposers.seed.cpp_loops import Loop, loops_of
 
 _BLOCK = 64  # columns that are added up at once: a few vectors, which stay in registers
 _DECLARED = re.compile(r"^\s*(?P<type>float|double|int32_t) (?P<name>\w+) = (?P<value>[^;]+);$")
+_STORED = re.compile(r"^\s*\w+\[.*\] .?= ")
 
 # What the compiler writes around a loop over rows to share it out among threads, column by column.
 _SHARED = re.compile(
@@ -56,7 +57,8 @@ def side_by_side(around: Loop, sums: Collection[str]) -> str | None:
     after = [line for line in around.body[rows.end :].splitlines() if line.strip() != "}"]
     declared = [found for found in map(_DECLARED.match, before) if found and found["name"] in sums]
     others = [line for line in before if line not in [found.string for found in declared]]
-    is_plain = not re.search(r"[{}#]", "".join([*before, *after]))
+    stores = any(_STORED.match(line) for line in others)
+    is_plain = not stores and not re.search(r"[{}#]", "".join([*before, *after]))
     if len(declared) != len(sums) or not is_plain:
         return None
     name, count = around.variable, around.count
