@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
 
 from kernel_smith.inline import Library, cpp
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.proposers.seed.cpp_helpers import helpers_for
 from kernel_smith.proposers.seed.cpp_text import cpp_source, read_cpp_kernel
 
@@ -37,6 +40,9 @@ extern "C" void rounded(const float* x, uint16_t* y, int64_t n) {
 }
 extern "C" void halved(const float* x, half* y, int64_t n) {
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<half>(x[i]);
+}
+extern "C" void widened(const half* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i]);
 }
 extern "C" void moments(const float* x, float* y, int64_t n) {
     Welford<float> left, right;
@@ -118,6 +124,41 @@ def test_narrow_types_round_as_torch_does(helped: Library) -> None:
     halved = torch.empty(len(x), dtype=torch.float16)
     helped.halved(x, halved, len(x))
     assert torch.equal(halved.nan_to_num(7.0), x.half().nan_to_num(7.0))
+
+
+def test_all_halves_are_what_torch_says_both_ways(helped: Library) -> None:
+    every = torch.arange(65536, dtype=torch.int32).to(torch.int16).view(torch.float16)
+    wide, back = torch.empty(65536), torch.empty(65536, dtype=torch.float16)
+    helped.widened(every, wide, 65536)
+    assert torch.equal(wide.nan_to_num(7.0), every.float().nan_to_num(7.0))
+    between = torch.cat([wide, torch.nextafter(wide, torch.tensor(0.0)), wide * 1.000244140625])
+    for x in between.split(65536):  # the numbers themselves, and what lies beside and between them
+        helped.halved(x.contiguous(), back, 65536)
+        assert torch.equal(back.nan_to_num(7.0), x.half().nan_to_num(7.0))
+
+
+@pytest.mark.parametrize("kind", ["at::Half", "at::BFloat16"])
+def test_loops_over_narrow_types_become_vectors(kind: str, tmp_path: Path) -> None:
+    text = f"""extern "C" void scale(const {kind}* in_ptr0, {kind}* out_ptr0)
+{{
+    #pragma GCC ivdep
+    for(int64_t x0=0; x0<1024; x0+=1)
+    {{
+        auto tmp0 = in_ptr0[x0];
+        auto tmp1 = c10::convert<float>(tmp0);
+        auto tmp2 = tmp1 * 3;
+        auto tmp3 = c10::convert<{kind}>(tmp2);
+        out_ptr0[x0] = tmp3;
+    }}
+}}
+"""
+    (tmp_path / "kernel.cpp").write_text(cpp_source([read_cpp_kernel("scale", text)]))
+    toolchain = find_toolchain("cpp")
+    if not toolchain.compiler.name.startswith("g++"):
+        pytest.skip("only g++ says which loops became vectors")
+    words = [*toolchain.command_prefix, "-fopt-info-vec-optimized", "-o", "kernel.so", "kernel.cpp"]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "loop vectorized" in ran.stderr
 
 
 def test_moments_and_sums_are_those_of_torch(helped: Library) -> None:

@@ -12,7 +12,10 @@ from kernel_smith.proposers.seed.cpp_text import cpp_source
 from kernel_smith.proposers.seed.own_cpp import CppKernels
 
 # rows, inner, columns: edges of tiles, few rows, more than is packed at once, crowded rows
-SIZES = [(1, 7, 5), (3, 300, 33), (13, 17, 65), (64, 64, 64), (37, 600, 31), (25, 512, 40)]
+SIZES = [
+    *((1, 7, 5), (3, 300, 33), (23, 37, 66), (29, 17, 65)),
+    *((64, 64, 64), (37, 600, 31), (25, 512, 40)),
+]
 TYPES = {"torch.float32": torch.float32, "torch.float64": torch.float64}
 
 MULTIPLY = """
@@ -101,6 +104,48 @@ def test_many_products_at_once(size: tuple[int, int, int, int]) -> None:
     c = torch.empty(batch, rows, columns)
     getattr(kernels_of({name: text}), name)(a, b, c)
     torch.testing.assert_close(c, torch.bmm(a, b), rtol=1e-4, atol=1e-4)
+
+
+GRAMS = [(1, 600, 53, False), (1, 300, 53, True), (1, 257, 24, False), (3, 40, 17, False)]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_matrix_times_its_own_transpose_is_computed_once_on_each_side(dtype: str) -> None:
+    """Batch, rows, columns, and whether its columns are in one piece."""
+    texts, xs = {}, []
+    for batch, rows, columns, transposed in GRAMS:
+        x = drawn((batch, rows, columns), TYPES[dtype], transposed=transposed)
+        name, text = gram_of(x, dtype)
+        texts[name] = text
+        xs.append(x)
+    assert all("Gram<" in text for text in texts.values())
+    kernels = kernels_of(texts)
+    for name, x in zip(texts, xs, strict=True):
+        c = torch.full((x.shape[0], x.shape[2], x.shape[2]), torch.nan, dtype=x.dtype)
+        getattr(kernels, name)(_flat(x), c)
+        torch.testing.assert_close(c, x.mT @ x, rtol=1e-4, atol=1e-4)
+
+
+def gram_of(x: torch.Tensor, dtype: str) -> tuple[str, str]:
+    batch, _, columns = x.shape
+    text = (
+        f"assert_size_stride(x, {tuple(x.shape)}, {x.stride()})\n"
+        f"buf0 = empty_strided_cpu(({batch}, {columns}, {columns}), "
+        f"({columns**2}, {columns}, 1), {dtype})\n"
+        f"extern_kernels.bmm(reinterpret_tensor(x, {tuple(x.mT.shape)}, {x.mT.stride()}, 0), x, "
+        "out=buf0)"
+    )
+    body = ast.parse(text).body
+    own = CppKernels(body, {})
+    assert own.replace(body[-1], lambda argument: argument) is not None
+    ((name, text),) = own.texts.items()
+    return name, text
+
+
+def test_a_matrix_times_another_of_the_same_layout_is_no_gram_matrix() -> None:
+    x = torch.randn(40, 17)
+    name, text = written(x.mT, x, "mm(a, b, out=buf0)", "torch.float32")
+    assert "Gram<" not in text and name == "multiply_17x40x17"
 
 
 @pytest.mark.parametrize(

@@ -173,14 +173,31 @@ def test_a_sum_may_be_added_up_in_another_order() -> None:
     assert "branchless::exp(tmp0)" in marked
 
 
+# What comes after a sum is more than a line.
+NESTED = COLUMN_SUM.replace("out_ptr0[x0] =", "if (true) { out_ptr0[x0] =").replace(
+    "acc0;", "acc0; }"
+)
+
+
 def test_where_neighbours_are_iterations_of_the_outer_loop_that_one_is_marked() -> None:
-    marked = with_vectors(COLUMN_SUM)
+    marked = with_vectors(NESTED)
     assert "#pragma omp for simd\n        for(int64_t x0" in marked
     assert "reduction" not in marked
 
 
+def test_loops_that_threads_share_out_together_stay_together() -> None:
+    together = NESTED.replace(
+        "        #pragma omp for\n        for(int64_t x0",
+        "        #pragma omp for collapse(2)\n        for(int64_t x2=0; x2<3; x2+=1)\n        {\n"
+        "        for(int64_t x0",
+    )
+    assert "simd" not in with_vectors(together)
+    in_blocks = with_vectors(together.replace("if (true) {", "").replace("acc0; }", "acc0;"))
+    assert "{\n        for(int64_t x0_block=0;" in in_blocks
+
+
 def test_the_pragma_that_a_loop_has_gives_way() -> None:
-    alone = COLUMN_SUM.replace("#pragma omp for", "#pragma GCC ivdep")
+    alone = NESTED.replace("#pragma omp for", "#pragma GCC ivdep")
     assert "ivdep" not in with_vectors(alone)
     assert "#pragma omp simd\n        for(int64_t x0" in with_vectors(alone)
 

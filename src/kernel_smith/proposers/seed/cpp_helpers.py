@@ -36,10 +36,13 @@ _HELPERS = (
     Helper(
         r"\b(at::BFloat16|c10::BFloat16|bfloat16)\b",
         """\
-// A float without its lower half; arithmetic is done on floats.
+// A float without its lower half; arithmetic is done on floats. The compiler's own copies of the
+// whole would keep loops from becoming vectors.
 struct BFloat16 {
     uint16_t bits = 0;
     BFloat16() = default;
+    BFloat16(const BFloat16& other) : bits(other.bits) {}
+    BFloat16& operator=(const BFloat16& other) { bits = other.bits; return *this; }
     BFloat16(float value) {
         uint32_t wide;
         std::memcpy(&wide, &value, sizeof wide);
@@ -61,17 +64,38 @@ using bfloat16 = BFloat16;
     Helper(
         r"\b(at::Half|c10::Half|half)\b",
         """\
-// Stored in 16 bits; arithmetic is done on floats.
-#ifdef __aarch64__
-typedef __fp16 StoredHalf;
-#else
-typedef _Float16 StoredHalf;
-#endif
+// Stored in 16 bits; arithmetic is done on floats. Neither of `_Float16` nor of the compiler's own
+// copies of the whole does g++ make vectors.
 struct Half {
-    StoredHalf stored = 0;
+    uint16_t bits = 0;
     Half() = default;
-    Half(float value) : stored(static_cast<StoredHalf>(value)) {}
-    operator float() const { return static_cast<float>(stored); }
+    Half(const Half& other) : bits(other.bits) {}
+    Half& operator=(const Half& other) { bits = other.bits; return *this; }
+    Half(float value) {
+        uint32_t wide, tiny;
+        std::memcpy(&wide, &value, sizeof wide);
+        const uint32_t sign = wide >> 16 & 0x8000;
+        wide &= 0x7fffffff;
+        std::memcpy(&value, &wide, sizeof value);
+        value += 0.5f;  // the last bit of which is that of numbers below 2^-14
+        std::memcpy(&tiny, &value, sizeof tiny);
+        const uint32_t rounded = (wide - 0x38000000 + 0xfff + (wide >> 13 & 1)) >> 13;
+        const uint32_t number = wide < 0x38800000 ? tiny - 0x3f000000 : rounded;
+        const uint32_t limited = wide >= 0x477ff000 ? 0x7c00 : number;
+        bits = static_cast<uint16_t>(sign | (wide > 0x7f800000 ? 0x7e00 : limited));
+    }
+    operator float() const {
+        const uint32_t size = bits & 0x7fff, shifted = size << 13;
+        float value;
+        std::memcpy(&value, &shifted, sizeof value);
+        value *= 0x1p112f;
+        uint32_t wide;
+        std::memcpy(&wide, &value, sizeof wide);
+        wide = size >= 0x7c00 ? shifted | 0x7f800000 : wide;
+        wide |= static_cast<uint32_t>(bits & 0x8000) << 16;
+        std::memcpy(&value, &wide, sizeof value);
+        return value;
+    }
 };
 namespace at { using ::Half; }
 namespace c10 { using ::Half; }
@@ -395,9 +419,12 @@ inline int32_t whole_word(bool truth) {
 
 
 _TEMPLATES = {
-    "product": r"\b(?:Product|Convolution|Attention)<",
+    "vectors": r"\b(?:Product|Gram|Convolution|Attention|EmbeddingBag)<",
+    "product": r"\b(?:Product|Gram|Convolution|Attention)<",
+    "gram": r"\bGram<",
     "convolution": r"\bConvolution<",
     "attention": r"\bAttention<",
+    "embedding_bag": r"\bEmbeddingBag<",
 }
 
 

@@ -9,9 +9,10 @@ loop lie far apart, it is the loop around it whose iterations are neighbours in 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-_LOOP = re.compile(r"^( *)for\(int64_t (\w+)=0; \2<(\d+); \2\+=1\)\n", re.MULTILINE)
+from kernel_smith.proposers.seed.cpp_columns import by_one_thread, side_by_side
+from kernel_smith.proposers.seed.cpp_loops import LOOP, Loop, loop_at, loops_of
+
 _BLOCK = 1024  # iterations of a loop that threads share
 _NAME = r"[A-Za-z_]\w*"
 _ACCUMULATED = (
@@ -30,24 +31,14 @@ _SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
 _CALLS = re.compile(r"\bstd::(exp|log|tanh|erf|frexp)\(")
 _OWN_RESULT = re.compile(r"\bstd::frexp\(\w+, &\w+\)")  # written to a variable of the iteration
 _NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # another pragma says as much
+# Between loops that threads share out together there is no room for a pragma.
+_COLLAPSED = re.compile(r"#pragma omp for collapse\(\d+\)\n(?: *for\(.*\n *\{\n)+\Z")
 _PARALLEL_LOOP = re.compile(r"#pragma omp for\n\Z")
 
 _CASCADE = re.compile(r"^\s*CascadeSumHelper<float, \d+> \w+\([^\n]*\);\n", re.MULTILINE)
 _CASCADE_STEP = re.compile(rf"\b({_NAME}) = cascade_sum_combine\((\w+), &\w+\);")
 _ANY = re.compile(rf"\b({_NAME}) = \1 \|\| ")
 _CASCADE_END = re.compile(r"^\s*\w+ = cascade_sum_final\(&\w+\);\n", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """`text[begin:end]` is the loop, without the pragma before it."""
-
-    begin: int
-    end: int
-    variable: str
-    count: str
-    indent: str
-    body: str
 
 
 def with_vectors(kernel: str) -> str:
@@ -71,24 +62,15 @@ def _whole_words(kernel: str) -> str:
 
 
 def _mark_loops(kernel: str) -> str:
-    loops = [_loop_at(kernel, found) for found in _LOOP.finditer(kernel)]
-    inner = [loop for loop in loops if not _LOOP.search(loop.body)]
+    loops = loops_of(kernel)
+    inner = [loop for loop in loops if not LOOP.search(loop.body)]
     for loop in reversed(inner):
         around = [o for o in loops if o.begin < loop.begin and loop.end <= o.end]
         kernel = _marked(kernel, loop, around[-1] if around else None)
     return kernel
 
 
-def _loop_at(kernel: str, found: re.Match[str]) -> _Loop:
-    """Its body stands in braces of the same indent."""
-    indent, variable, count = found.groups()
-    closing = f"\n{indent}}}\n"
-    end = kernel.find(closing, found.end())
-    end = len(kernel) if end < 0 else end + len(closing)
-    return _Loop(found.start(), end, variable, count, indent, kernel[found.end() : end])
-
-
-def _marked(kernel: str, loop: _Loop, around: _Loop | None) -> str:
+def _marked(kernel: str, loop: Loop, around: Loop | None) -> str:
     """With a pragma for the loop, or for the one around it, where that is what is wanted."""
     sums = _accumulated(loop.body)
     if sums is None or _conflicts(loop.body, loop.variable):
@@ -106,17 +88,24 @@ def _marked(kernel: str, loop: _Loop, around: _Loop | None) -> str:
         return place(*_without_calls(kernel, loop), f"simd{clauses}")
     if around is None or not _neighbours(around.body, around.variable):
         return kernel
-    alone = len(_LOOP.findall(around.body)) == 1 and "#pragma" not in around.body
-    return _insert(*_without_calls(kernel, around), "simd") if alone else kernel
+    if len(LOOP.findall(around.body)) > 1:
+        return kernel
+    before_around = kernel[: around.begin]
+    vectors, marked = _without_calls(kernel, around)
+    columns = side_by_side(by_one_thread(marked), [one for names in sums.values() for one in names])
+    if columns is None:
+        may_be_marked = "#pragma" not in around.body and not _COLLAPSED.search(before_around)
+        return _insert(vectors, marked, "simd") if may_be_marked else kernel
+    return _NO_CONFLICT.sub("", vectors[: marked.begin]) + columns + vectors[marked.end :]
 
 
-def _without_calls(kernel: str, loop: _Loop) -> tuple[str, _Loop]:
+def _without_calls(kernel: str, loop: Loop) -> tuple[str, Loop]:
     """With functions of our own in a loop, which are slower than the library's in any other."""
     text = _CALLS.sub(r"branchless::\1(", kernel[loop.begin : loop.end])
     kernel = kernel[: loop.begin] + text + kernel[loop.end :]
-    found = _LOOP.match(kernel, loop.begin)
+    found = LOOP.match(kernel, loop.begin)
     assert found is not None
-    return kernel, _loop_at(kernel, found)
+    return kernel, loop_at(kernel, found)
 
 
 def _accumulated(body: str) -> dict[str, list[str]] | None:
@@ -144,7 +133,7 @@ def _neighbours(body: str, variable: str) -> bool:
     )
 
 
-def _alone(kernel: str, loop: _Loop, what: str) -> str:
+def _alone(kernel: str, loop: Loop, what: str) -> str:
     """What is the same for all iterations is read before them. Left inside, it makes g++ think of
     the first one as different from the others."""
     stored = {name for name, _ in _STORE.findall(loop.body)}
@@ -175,7 +164,7 @@ def _in_whole_words(load: str, kernel: str) -> str:
     return re.sub(r" = (.*);", r" = whole_word(\1);", load) if is_truth else load
 
 
-def _insert(kernel: str, loop: _Loop, what: str) -> str:
+def _insert(kernel: str, loop: Loop, what: str) -> str:
     """A loop that is shared out among threads already has a pragma, which takes one word more."""
     before, after = _NO_CONFLICT.sub("", kernel[: loop.begin]), kernel[loop.begin :]
     shared = _PARALLEL_LOOP.search(before)
@@ -184,7 +173,7 @@ def _insert(kernel: str, loop: _Loop, what: str) -> str:
     return f"{before}{loop.indent}#pragma omp {what}\n{after}"
 
 
-def _in_blocks(kernel: str, loop: _Loop, what: str) -> str:
+def _in_blocks(kernel: str, loop: Loop, what: str) -> str:
     """Threads share out blocks, and each adds up its own: into a variable that the others do not
     see, so that it cannot be the sum of a shared loop."""
     name, count, indent = loop.variable, loop.count, loop.indent

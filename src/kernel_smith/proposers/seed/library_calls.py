@@ -53,6 +53,13 @@ class Product:
         return (*(m.stride[-2:] for m in (self.a, self.b, self.c)), bias)
 
     @property
+    def is_gram(self) -> bool:
+        """Whether A is B transposed, so that what is below the diagonal of C is there above it."""
+        if self.bias is not None or ast.unparse(self.a.passed) != ast.unparse(self.b.passed):
+            return False
+        return _turned(self.a.size) == self.b.size and _turned(self.a.stride) == self.b.stride
+
+    @property
     def operands(self) -> list[ast.expr]:
         """What a kernel is given, in the order of a call: a bias comes first."""
         return [o.passed for o in (self.bias, self.a, self.b, self.c) if o is not None]
@@ -112,6 +119,20 @@ class Attention:
     def sizes(self) -> tuple[int, ...]:
         """Batches, heads, rows, keys, the width of keys and of values."""
         return (*self.q.size[:3], *self.k.size[2:], self.v.size[3])
+
+
+@dataclass(frozen=True)
+class EmbeddingBag:
+    """Sums, or means, of rows of a table, which ids name; offsets say where bags of ids begin."""
+
+    dtype: str
+    index: str  # the type of ids and offsets
+    result: Operand  # as it is to be allocated
+    table: Operand
+    ids: Operand
+    offsets: Operand
+    weights: Operand | None
+    mean: bool
 
 
 class Layouts:
@@ -218,6 +239,39 @@ class Layouts:
             scale=float(ast.literal_eval(scale)),
         )
 
+    def embedding_bag(self, result: str, call: ast.Call) -> EmbeddingBag | None:
+        """A call of the library as sums of bags; None where something is not known, or else."""
+        names = (
+            *("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse"),
+            *("per_sample_weights", "include_last_offset", "padding_idx"),
+        )
+        said = dict(zip(names, call.args, strict=False))
+        said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
+        chosen = said.pop("per_sample_weights", ast.Constant(None))
+        weighted = ast.unparse(chosen) != "None"
+        tensors = [*(said[name] for name in names[:3]), *([chosen] if weighted else [])]
+        found = [self._operand(node) for node in tensors]
+        known = [one for one in found if one is not None and one.stride[-1:] == (1,)]
+        first, dtype = self._first_of.get(result), self._type_of(said["weight"])
+        index = {self._type_of(said[name]) for name in names[1:3]}
+        mode = ast.literal_eval(said.get("mode", ast.Constant(0)))
+        pads = ast.literal_eval(said.get("padding_idx", ast.Constant(-1))) >= 0
+        if len(known) < len(found) or first not in self._layouts or dtype is None:
+            return None
+        table, ids, offsets, *weights = known
+        if len(index) > 1 or mode not in (0, 1) or pads or table.stride[0] != table.size[1]:
+            return None
+        return EmbeddingBag(
+            dtype=dtype,
+            index=str(index.pop()),
+            result=Operand(ast.parse(f"{result}[0]", mode="eval").body, *self._layouts[first]),
+            table=table,
+            ids=ids,
+            offsets=offsets,
+            weights=weights[0] if weights else None,
+            mean=mode == 1,
+        )
+
     def _mask(self, node: ast.expr, operands: Sequence[Operand]) -> Operand | None:
         """A mask of the operands' type."""
         mask = self._operand(node)
@@ -302,6 +356,11 @@ def _over_four_axes(mask: Operand) -> Operand:
     stride = (0,) * (4 - len(mask.size)) + mask.stride
     moves = tuple(0 if n == 1 else s for n, s in zip(size, stride, strict=True))
     return Operand(mask.passed, size, moves)
+
+
+def _turned(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes or strides of a matrix as those of its transpose."""
+    return (*axes[:-2], axes[-1], axes[-2])
 
 
 def _three(values: tuple[int, ...], fill: int) -> tuple[int, ...]:

@@ -7,16 +7,23 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from kernel_smith.proposers.seed.library_calls import Attention, Convolution, Product
+from kernel_smith.proposers.seed.library_calls import (
+    Attention,
+    Convolution,
+    EmbeddingBag,
+    Product,
+)
 from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
 
-Call = TypeVar("Call", Product, Convolution, Attention)
+Call = TypeVar("Call", Product, Convolution, Attention, EmbeddingBag)
 
 _TYPES = {"torch.float32": "float", "torch.float64": "double"}
+_INDICES = {"torch.int64": "int64_t", "torch.int32": "int32_t"}
+_GRAM_COLUMNS = 256  # with more of them a general product makes better use of the cache
 
 
 class CppKernels(OwnKernels):
-    """Instances of the templates `Product`, `Convolution` and `Attention`."""
+    """Instances of `Product`, `Gram`, `Convolution`, `Attention` and `EmbeddingBag`."""
 
     device = "cpu"
 
@@ -26,6 +33,9 @@ class CppKernels(OwnKernels):
             return None
         rows, inner, columns = product.sizes
         prefix = f"{product.batch}x" if product.batch > 1 else ""
+        if product.is_gram and columns <= min(inner, _GRAM_COLUMNS):
+            name = self._write(f"gram_{prefix}{inner}x{columns}", _gram, kind, product)
+            return _launch(name, product.operands[1:], visit)
         verb = "multiply_and_add" if product.bias else "multiply"
         name = self._write(f"{verb}_{prefix}{rows}x{inner}x{columns}", _product, kind, product)
         return _launch(name, product.operands, visit)
@@ -50,6 +60,15 @@ class CppKernels(OwnKernels):
         base = f"attend_{batches}x{heads}x{rows}x{keys}x{width}"
         name = self._write(base, _attention, kind, found)
         operands = [found.q, found.k, found.v, found.mask, found.result]
+        return [_launch(name, [one.passed for one in operands if one is not None], visit)]
+
+    def _sum_bags(self, found: EmbeddingBag, visit: Visit) -> list[str]:
+        kind = _TYPES.get(found.dtype)
+        if kind is None or found.index not in _INDICES:
+            return []
+        ids, (bags, width) = found.ids.size[0], found.result.size
+        name = self._write(f"sum_bags_{bags}x{ids}x{width}", _embedding_bag, kind, found)
+        operands = [found.table, found.ids, found.offsets, found.weights, found.result]
         return [_launch(name, [one.passed for one in operands if one is not None], visit)]
 
     def _write(
@@ -78,6 +97,18 @@ def _product(name: str, kind: str, product: Product) -> str:
         f'extern "C" void {name}({", ".join(parameters)})\n{{\n'
         f"    Product<{kind}, {numbers}, {', '.join(layouts)}>::multiply(\n"
         f"        a, b, c, {begin}, {product.batch}, {', '.join(map(str, product.steps))});\n}}"
+    )
+
+
+def _gram(name: str, kind: str, product: Product) -> str:
+    _, x, c, _ = product.layouts
+    _, step, c_step = product.steps
+    layouts = ", ".join(f"Layout<{down}, {right}>" for down, right in (x, c))
+    _, inner, columns = product.sizes
+    return (
+        f'extern "C" void {name}(const {kind}* x, {kind}* c)\n{{\n'
+        f"    Gram<{kind}, {columns}, {inner}, {layouts}>::multiply("
+        f"x, c, {product.batch}, {step}, {c_step});\n}}"
     )
 
 
@@ -113,6 +144,19 @@ def _attention(name: str, kind: str, found: Attention) -> str:
         f'extern "C" void {name}({", ".join([*inputs, *mask, f"{kind}* y"])})\n{{\n{strides}\n'
         f"    Attention<{kind}, {_list(found.sizes)}, {flags}, {', '.join(named)}>::attend(\n"
         f"        q, k, v, y, {'mask' if mask else 'nullptr'}, {found.scale!r});\n}}"
+    )
+
+
+def _embedding_bag(name: str, kind: str, found: EmbeddingBag) -> str:
+    index = _INDICES[found.index]
+    bags, width = found.result.size
+    numbers = _list((width, found.ids.size[0], found.offsets.size[0], bags))
+    weights = [f"const {kind}* weights"] if found.weights else []
+    inputs = [f"const {kind}* table", f"const {index}* ids", f"const {index}* offsets", *weights]
+    return (
+        f'extern "C" void {name}({", ".join([*inputs, f"{kind}* y"])})\n{{\n'
+        f"    EmbeddingBag<{kind}, {index}, {numbers}, {str(found.mean).lower()}>::sum(\n"
+        f"        table, ids, offsets, {'weights' if weights else 'nullptr'}, y);\n}}"
     )
 
 

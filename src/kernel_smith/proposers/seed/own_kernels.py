@@ -11,6 +11,7 @@ from kernel_smith.proposers.seed.library_calls import (
     KEPT_ATTENTION,
     Attention,
     Convolution,
+    EmbeddingBag,
     Layouts,
     Operand,
     Product,
@@ -21,6 +22,7 @@ Visit: TypeAlias = Callable[[ast.AST], ast.AST]
 
 _LIBRARY = "extern_kernels"
 _CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+_BAGS = ("aten._embedding_bag_forward_only.default", "aten._embedding_bag.default")
 
 
 class OwnKernels(ABC):
@@ -52,18 +54,22 @@ class OwnKernels(ABC):
                 memory = self._memory(found.result, found.dtype, visit)
                 return [_statement(f"{result} = {memory}"), _statement(launch)]
             case ast.Assign(targets=[ast.Name(result)], value=ast.Call(func=function) as call):
-                return self._replace_attention(result, ast.unparse(function), call, visit)
+                return self._replace_operator(result, ast.unparse(function), call, visit)
         return None
 
-    def _replace_attention(
+    def _replace_operator(
         self, result: str, function: str, call: ast.Call, visit: Visit
     ) -> list[ast.stmt] | None:
-        found, form = None, "{}"
-        if function.endswith(_CPU_ATTENTION):
-            found, form = self._layouts.attention(result, call), "({},)"
-        elif function == KEPT_ATTENTION:
-            found = self._layouts.kept_attention(result, call)
-        launches = self._attend(found, visit) if found else []
+        found: Attention | EmbeddingBag | None = None
+        launches: list[str] = []
+        form = "{}" if function == KEPT_ATTENTION else "({},)"  # others have several results
+        if function.endswith(_BAGS):
+            found = bags = self._layouts.embedding_bag(result, call)
+            launches = self._sum_bags(bags, visit) if bags else []
+        elif function.endswith(_CPU_ATTENTION) or function == KEPT_ATTENTION:
+            read = self._layouts.kept_attention if form == "{}" else self._layouts.attention
+            found = attention = read(result, call)
+            launches = self._attend(attention, visit) if attention else []
         if not found or not launches:
             return None
         memory = form.format(self._memory(found.result, found.dtype, visit))
@@ -84,6 +90,10 @@ class OwnKernels(ABC):
     @abstractmethod
     def _attend(self, found: Attention, visit: Visit) -> list[str]:
         """Statements that attend, whose result has been allocated; none if there is no kernel."""
+
+    def _sum_bags(self, found: EmbeddingBag, visit: Visit) -> list[str]:
+        """Statements that sum, whose result has been allocated; none if there is no kernel."""
+        return []
 
 
 def _statement(text: str) -> ast.stmt:

@@ -11,7 +11,9 @@ template <typename T, int64_t BATCH, int64_t HEADS, int64_t ROWS, int64_t KEYS, 
           int64_t VALUES, bool CAUSAL, bool MASKED, typename Q, typename K, typename V, typename Y,
           typename M = Heads<0, 0, 0, 0>>
 struct Attention {
-    static constexpr int64_t BLOCK = 2 * VECTOR_BYTES / sizeof(T), KEY_BLOCK = KEYS < 96 ? KEYS : 96;
+    static constexpr int64_t LANES = VECTOR_BYTES / sizeof(T), BLOCK = ROWS > LANES ? 2 * LANES : LANES;
+    // Small blocks waste little of what causal attention does not look at.
+    static constexpr int64_t KEY_BLOCK = std::min(KEYS, CAUSAL ? BLOCK : int64_t(96));
     static constexpr T LOWEST = -std::numeric_limits<T>::infinity();
 
     static void attend(const T* q, const T* k, const T* v, T* y, const T* mask, T scale) {

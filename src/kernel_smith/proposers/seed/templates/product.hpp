@@ -1,13 +1,14 @@
 // C = A B, and bias if there is one, with sizes and layouts that the compiler knows. A tile of C
 // stays in registers while it goes through a row of A and a column of B.
 #if defined(__AVX512F__)
-constexpr int64_t VECTOR_BYTES = 64, TILE_ROWS = 12;
+constexpr int64_t TILE_ROWS = 8, TILE_VECTORS = 3;
 #elif defined(__AVX__)
-constexpr int64_t VECTOR_BYTES = 32, TILE_ROWS = 6;
+constexpr int64_t TILE_ROWS = 6, TILE_VECTORS = 2;
 #else
-constexpr int64_t VECTOR_BYTES = 16, TILE_ROWS = 8;
+constexpr int64_t TILE_ROWS = 8, TILE_VECTORS = 2;
 #endif
-constexpr int64_t TILE_VECTORS = 2, DEPTH = 256 /* of A and B in one go */, FEW_ROWS = 4;
+constexpr int64_t DEPTH = 256 /* of A and B in one go */, FEW_ROWS = 24;
+constexpr int64_t DOT_ROWS = 4, DOT_COLUMNS = 4;
 
 // Elements of a matrix lie DOWN apart in a column and RIGHT apart in a row.
 template <int64_t DOWN_, int64_t RIGHT_>
@@ -44,115 +45,45 @@ struct Product {
         if constexpr (A::RIGHT == 1 && B::DOWN == 1 && ROWS <= FEW_ROWS) {
             dot_products(a, b, c, bias, batch, a_step, b_step, c_step);
         } else if constexpr (CROWDED && ROWS > TILE_ROWS) {
-            const std::unique_ptr<T[]> strips(new T[batch * STRIPS * TILE_ROWS * INNER]);
-            const int64_t step = STRIPS * TILE_ROWS * INNER;
+            constexpr int64_t APART = INNER + LANES;
+            const std::unique_ptr<T[]> rows(new T[batch * ROWS * APART]);
             #pragma omp parallel for collapse(2)
             for (int64_t i = 0; i < batch; ++i)
-                for (int64_t s = 0; s < STRIPS; ++s)
-                    pack_strip(a + i * a_step, strips.get() + i * step, s * TILE_ROWS);
-            using Packed = Layout<1, TILE_ROWS>;
-            each_column<Packed, TILE_ROWS * INNER>(strips.get(), b, c, bias, batch, step, b_step, c_step);
+                for (int64_t r = 0; r < ROWS; ++r)
+                    std::copy_n(a + i * a_step + r * A::DOWN, INNER, rows.get() + (i * ROWS + r) * APART);
+            each_column<Layout<APART, 1>>(rows.get(), b, c, bias, batch, ROWS * APART, b_step, c_step);
         } else {
-            each_column<A, TILE_ROWS * A::DOWN>(a, b, c, bias, batch, a_step, b_step, c_step);
+            each_column<A>(a, b, c, bias, batch, a_step, b_step, c_step);
         }
     }
 
     // One product by one thread; `onto` adds it to what C holds.
     static void alone(const T* a, const T* b, T* c, bool onto) {
-        constexpr int64_t STRIP = TILE_ROWS * A::DOWN;
-        for (int64_t j = 0; j + TILE_COLUMNS <= COLUMNS; j += TILE_COLUMNS)
-            columns<A, STRIP, TILE_COLUMNS>(a, b + j * B::RIGHT, c + j * C::RIGHT, nullptr, j, onto);
-        if constexpr (LAST > 0) {
-            constexpr int64_t j = COLUMNS - LAST;
-            columns<A, STRIP, LAST>(a, b + j * B::RIGHT, c + j * C::RIGHT, nullptr, j, onto);
-        }
+        for (int64_t top = 0; top < INNER; top += DEPTH)
+            for (int64_t j = 0; j < COLUMNS; j += TILE_COLUMNS)
+                some_columns<A>(a, b, c, nullptr, j, top, onto);
     }
 
-  private:
-    static constexpr int64_t STRIPS = (ROWS + TILE_ROWS - 1) / TILE_ROWS;
-
-    static void pack_strip(const T* a, T* strips, int64_t from) {
-        T* strip = strips + from * INNER;
-        for (int64_t r = 0; r < std::min(TILE_ROWS, ROWS - from); ++r)
-            for (int64_t k = 0; k < INNER; ++k) strip[k * TILE_ROWS + r] = a[(from + r) * A::DOWN + k];
-    }
-
-    // For so few rows it does not pay to pack B, whose columns are in one piece as they are.
-    static void dot_products(const T* a, const T* b, T* c, const T* bias, int64_t batch,
-                             int64_t a_step, int64_t b_step, int64_t c_step) {
-        #pragma omp parallel for collapse(2)
-        for (int64_t i = 0; i < batch; ++i)
-            for (int64_t j = 0; j < COLUMNS; ++j)
-                for (int64_t r = 0; r < ROWS; ++r) {
-                    const T *row = a + i * a_step + r * A::DOWN, *column = b + i * b_step + j * B::RIGHT;
-                    T sum = bias ? bias[r * Bias::DOWN + j * Bias::RIGHT] : T(0);
-                    #pragma omp simd reduction(+ : sum)
-                    for (int64_t k = 0; k < INNER; ++k) sum += row[k] * column[k];
-                    c[i * c_step + r * C::DOWN + j * C::RIGHT] = sum;
-                }
-    }
-
-    template <typename Left, int64_t STRIP>
-    static void each_column(const T* a, const T* b, T* c, const T* bias, int64_t batch,
-                            int64_t a_step, int64_t b_step, int64_t c_step) {
-        #pragma omp parallel for collapse(2)
-        for (int64_t i = 0; i < batch; ++i)
-            for (int64_t j = 0; j < COLUMNS; j += TILE_COLUMNS) {
-                const T *left = a + i * a_step, *right = b + i * b_step + j * B::RIGHT;
-                T* place = c + i * c_step + j * C::RIGHT;
-                const T* start = bias ? bias + j * Bias::RIGHT : nullptr;
-                if (j + TILE_COLUMNS <= COLUMNS) columns<Left, STRIP, TILE_COLUMNS>(left, right, place, start, j);
-                else if constexpr (LAST > 0) columns<Left, STRIP, LAST>(left, right, place, start, j);
-            }
-    }
-
-    template <typename Left, int64_t STRIP, int64_t WIDTH>
-    static void columns(const T* a, const T* b, T* c, const T* bias, int64_t column, bool onto = false) {
-        for (int64_t r = 0; bias && r < ROWS; ++r)
-            for (int64_t j = 0; j < WIDTH; ++j)
-                c[r * C::DOWN + j * C::RIGHT] = bias[r * Bias::DOWN + j * Bias::RIGHT];
-        for (int64_t top = 0; top < INNER; top += DEPTH) {
-            const int64_t depth = std::min(DEPTH, INNER - top);
-            const bool add = bias || onto || top > 0;
-            if constexpr (SPREAD || WIDTH < TILE_COLUMNS) {
-                alignas(64) T packed[DEEPEST * TILE_COLUMNS];
-                if (WIDTH < TILE_COLUMNS) std::memset(packed, 0, sizeof(T) * depth * TILE_COLUMNS);
-                B::template pack<WIDTH, TILE_COLUMNS>(b + top * B::DOWN, column, top, depth, packed);
-                strips<Left, STRIP, WIDTH, TILE_COLUMNS>(a + top * Left::RIGHT, packed, c, depth, add);
-            } else {
-                strips<Left, STRIP, WIDTH, B::DOWN>(a + top * Left::RIGHT, b + top * B::DOWN, c, depth, add);
-            }
-        }
-    }
-
-    template <typename Left, int64_t STRIP, int64_t WIDTH, int64_t STEP>
-    static void strips(const T* a, const T* b, T* c, int64_t depth, bool add) {
-        constexpr int64_t WHOLE = ROWS / TILE_ROWS, REST = ROWS % TILE_ROWS;
-        for (int64_t s = 0; s < WHOLE; ++s)
-            tile<Left, TILE_ROWS, WIDTH, STEP>(a + s * STRIP, b, c + s * TILE_ROWS * C::DOWN, depth, add);
-        if constexpr (REST > 0)
-            tile<Left, REST, WIDTH, STEP>(a + WHOLE * STRIP, b, c + WHOLE * TILE_ROWS * C::DOWN, depth, add);
-    }
-
+    // A tile of C from rows of A and columns of B, which are STEP apart and a whole number of vectors.
     template <typename Left, int64_t HEIGHT, int64_t WIDTH, int64_t STEP>
     static void tile(const T* a, const T* b, T* c, int64_t depth, bool add) {
         constexpr int64_t VECTORS = (WIDTH + LANES - 1) / LANES;
         Vector sums[HEIGHT][VECTORS] = {};
         for (int64_t k = 0; k < depth; ++k) {
             Vector right[VECTORS];
-            #pragma GCC unroll 2
+            #pragma GCC unroll 3
             for (int64_t v = 0; v < VECTORS; ++v)
                 right[v] = *reinterpret_cast<const Vector*>(b + k * STEP + v * LANES);
             #pragma GCC unroll 12
             for (int64_t r = 0; r < HEIGHT; ++r)
-                #pragma GCC unroll 2
+                #pragma GCC unroll 3
                 for (int64_t v = 0; v < VECTORS; ++v)
                     sums[r][v] += a[r * Left::DOWN + k * Left::RIGHT] * right[v];
         }
         if constexpr (WIDTH == VECTORS * LANES && C::RIGHT == 1) {
             #pragma GCC unroll 12
             for (int64_t r = 0; r < HEIGHT; ++r)
-                #pragma GCC unroll 2
+                #pragma GCC unroll 3
                 for (int64_t v = 0; v < VECTORS; ++v) {
                     Vector& place = *reinterpret_cast<Vector*>(c + r * C::DOWN + v * LANES);
                     place = add ? place + sums[r][v] : sums[r][v];
@@ -166,5 +97,103 @@ struct Product {
                     place = add ? place + found[r][j] : found[r][j];
                 }
         }
+    }
+
+  private:
+    // For so few rows it does not pay to pack B, whose columns are in one piece as they are.
+    static void dot_products(const T* a, const T* b, T* c, const T* bias, int64_t batch,
+                             int64_t a_step, int64_t b_step, int64_t c_step) {
+        constexpr int64_t REST = COLUMNS % DOT_COLUMNS;
+        #pragma omp parallel for collapse(2)
+        for (int64_t i = 0; i < batch; ++i)
+            for (int64_t j = 0; j < COLUMNS; j += DOT_COLUMNS) {
+                const T *left = a + i * a_step, *right = b + i * b_step + j * B::RIGHT;
+                T* place = c + i * c_step + j * C::RIGHT;
+                const T* start = bias ? bias + j * Bias::RIGHT : nullptr;
+                if (j + DOT_COLUMNS <= COLUMNS) all_rows<DOT_COLUMNS>(left, right, place, start);
+                else if constexpr (REST > 0) all_rows<REST>(left, right, place, start);
+            }
+    }
+
+    template <int64_t WIDTH>
+    static void all_rows(const T* a, const T* b, T* c, const T* bias) {
+        constexpr int64_t REST = ROWS % DOT_ROWS;
+        for (int64_t r = 0; r + DOT_ROWS <= ROWS; r += DOT_ROWS)
+            dot_tile<DOT_ROWS, WIDTH>(a + r * A::DOWN, b, c + r * C::DOWN, bias ? bias + r * Bias::DOWN : nullptr);
+        if constexpr (REST > 0)
+            dot_tile<REST, WIDTH>(a + (ROWS - REST) * A::DOWN, b, c + (ROWS - REST) * C::DOWN,
+                                  bias ? bias + (ROWS - REST) * Bias::DOWN : nullptr);
+    }
+
+    template <int64_t HEIGHT, int64_t WIDTH>
+    static void dot_tile(const T* a, const T* b, T* c, const T* bias) {
+        constexpr int64_t WHOLE = INNER / LANES * LANES;
+        Vector sums[HEIGHT][WIDTH] = {};
+        for (int64_t k = 0; k < WHOLE; k += LANES) {
+            Vector left[HEIGHT];
+            #pragma GCC unroll 4
+            for (int64_t r = 0; r < HEIGHT; ++r) left[r] = *reinterpret_cast<const Vector*>(a + r * A::DOWN + k);
+            #pragma GCC unroll 4
+            for (int64_t j = 0; j < WIDTH; ++j) {
+                const Vector right = *reinterpret_cast<const Vector*>(b + j * B::RIGHT + k);
+                #pragma GCC unroll 4
+                for (int64_t r = 0; r < HEIGHT; ++r) sums[r][j] += left[r] * right;
+            }
+        }
+        for (int64_t r = 0; r < HEIGHT; ++r)
+            for (int64_t j = 0; j < WIDTH; ++j) {
+                T sum = bias ? bias[r * Bias::DOWN + j * Bias::RIGHT] : T(0);
+                for (int64_t lane = 0; lane < LANES; ++lane) sum += sums[r][j][lane];
+                for (int64_t k = WHOLE; k < INNER; ++k) sum += a[r * A::DOWN + k] * b[j * B::RIGHT + k];
+                c[r * C::DOWN + j * C::RIGHT] = sum;
+            }
+    }
+
+    // Depth by depth, so that all that is read of A again and again stays in the cache.
+    template <typename Left>
+    static void each_column(const T* a, const T* b, T* c, const T* bias, int64_t batch,
+                            int64_t a_step, int64_t b_step, int64_t c_step) {
+        for (int64_t top = 0; top < INNER; top += DEPTH)
+            #pragma omp parallel for collapse(2)
+            for (int64_t i = 0; i < batch; ++i)
+                for (int64_t j = 0; j < COLUMNS; j += TILE_COLUMNS)
+                    some_columns<Left>(a + i * a_step, b + i * b_step, c + i * c_step, bias, j, top, false);
+    }
+
+    template <typename Left>
+    static void some_columns(const T* a, const T* b, T* c, const T* bias, int64_t column, int64_t top, bool onto) {
+        const T *left = a + top * Left::RIGHT, *right = b + top * B::DOWN + column * B::RIGHT;
+        const T* start = bias && top == 0 ? bias + column * Bias::RIGHT : nullptr;
+        T* place = c + column * C::RIGHT;
+        const int64_t depth = std::min(DEPTH, INNER - top);
+        const bool add = bias || onto || top > 0;
+        if (column + TILE_COLUMNS <= COLUMNS) columns<Left, TILE_COLUMNS>(left, right, place, start, column, top, depth, add);
+        else if constexpr (LAST > 0) columns<Left, LAST>(left, right, place, start, column, top, depth, add);
+    }
+
+    template <typename Left, int64_t WIDTH>
+    static void columns(const T* a, const T* b, T* c, const T* bias, int64_t column, int64_t top,
+                        int64_t depth, bool add) {
+        for (int64_t r = 0; bias && r < ROWS; ++r)
+            for (int64_t j = 0; j < WIDTH; ++j)
+                c[r * C::DOWN + j * C::RIGHT] = bias[r * Bias::DOWN + j * Bias::RIGHT];
+        constexpr int64_t WHOLE = (WIDTH + LANES - 1) / LANES * LANES;
+        if constexpr (SPREAD || WIDTH < WHOLE) {
+            alignas(64) T packed[DEEPEST * WHOLE];
+            for (int64_t k = 0; k < depth; ++k) std::fill_n(packed + k * WHOLE + WIDTH, WHOLE - WIDTH, T(0));
+            B::template pack<WIDTH, WHOLE>(b, column, top, depth, packed);
+            strips<Left, WIDTH, WHOLE>(a, packed, c, depth, add);
+        } else {
+            strips<Left, WIDTH, B::DOWN>(a, b, c, depth, add);
+        }
+    }
+
+    template <typename Left, int64_t WIDTH, int64_t STEP>
+    static void strips(const T* a, const T* b, T* c, int64_t depth, bool add) {
+        constexpr int64_t REST = ROWS % TILE_ROWS, LAST_STRIP = ROWS - REST;
+        for (int64_t r = 0; r < LAST_STRIP; r += TILE_ROWS)
+            tile<Left, TILE_ROWS, WIDTH, STEP>(a + r * Left::DOWN, b, c + r * C::DOWN, depth, add);
+        if constexpr (REST > 0)
+            tile<Left, REST, WIDTH, STEP>(a + LAST_STRIP * Left::DOWN, b, c + LAST_STRIP * C::DOWN, depth, add);
     }
 };
