@@ -28,12 +28,13 @@ COMPILED = SimpleNamespace(
 )
 
 
+@pytest.mark.parametrize("others", [0, 16], ids=["alone", "beside small ones"])
 def test_a_task_that_would_fill_the_machine_is_refused_with_the_figures(
-    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
+    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
     bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
     monkeypatch.setattr(host_memory, "available", lambda: 16)
-    monkeypatch.setattr(bench.platform.claims(), "of_others", lambda: 0)
+    monkeypatch.setattr(bench.platform.claims(), "of_others", lambda: others)
     with pytest.raises(MissingPrerequisite, match="GiB are available; workload") as caught:
         bench.look(small_task.workloads[0])
     assert "smaller workloads" in str(caught.value.hint)

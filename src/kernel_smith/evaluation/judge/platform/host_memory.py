@@ -51,10 +51,11 @@ def budget() -> Budget:
 
 
 def demand(task: Task, workload: Workload) -> None:
-    """Wait until judging finds room. Raises `NotEnoughMemory` where nobody is to be waited for."""
+    """Wait until judging finds room. Raises `NotEnoughMemory` where waiting does not help."""
     footprint = foresee(task, workload, available() // _FAR_TOO_SMALL)
     while footprint is not None and footprint.lane > (free := available()):
-        if not claims().of_others():
+        others = claims().of_others()
+        if footprint.lane > free + others:
             raise NotEnoughMemory(
                 f"this machine's memory does not suffice for task {task.name}: judging "
                 f"takes up to {footprint.lane / _GIB:.1f} GiB, and {free / _GIB:.1f} GiB are "
