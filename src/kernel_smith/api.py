@@ -114,8 +114,9 @@ def optimize(
         why = run.search(judges, see)
         _warn_of_models(run.state)
         if run.state.best is None:
+            reasons = [f"; {name}: {drop}" for name, drop in run.state.last_drop.items()]
             raise BadInput(
-                f"run {run.state.run}: {why}",
+                f"run {run.state.run}: {why}{''.join(reasons)}",
                 hint=f"kernel-smith runs show {run.state.run} says what was tried",
             )
         return Optimized.of(run.state, why, _module_of(target))

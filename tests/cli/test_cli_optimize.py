@@ -171,6 +171,7 @@ def test_a_first_program_that_is_wrong_ends_the_run_with_its_evaluation(
     assert "wrong.py:\nincorrect: wrong-values: " in done.out
     assert "Advice: " in done.out
     assert f"next: kernel-smith runs show {stored().run} --store r.sqlite" in done.out
+    assert "--backend cpp --start FILE  # begin with a kernel of yours" in done.out
     assert "ended: no program to start from was accepted" in done.err
     assert not Path("slow_best.py").exists()
     again = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 5)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import sys
+import threading
 
 import torch
 from torch import nn
@@ -46,6 +47,12 @@ if __name__ == "__main__":
             model(torch.randn(64, 100))
         model[0](torch.randn(3, 100))
         model[0](x=torch.randn(3, 100))
+        model[0](torch.randn(7, 100), scale=2.0)
+    threads = [threading.Thread(target=model[1], args=(torch.randn(5, 100),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 """
 
 
@@ -62,7 +69,12 @@ def test_modules_are_named_with_what_they_take(cli: Cli, script: Path, tmp_path:
     found = {(one["class_name"], one["shapes"]): one for one in done.json["findings"]}
     assert set(found) == {
         *(("Norm", "64x100"), ("Norm", "3x100"), ("Table", "64x100"), ("Sequential", "64x100")),
+        *(("Norm", "7x100"), ("Table", "5x100")),
     }
+    assert found["Norm", "3x100"]["calls"] == 2
+    assert found["Norm", "7x100"]["calls"] == 1
+    assert "2.0]" in Path(found["Norm", "7x100"]["file"]).read_text("utf-8")
+    assert found["Table", "5x100"]["calls"] == 4
     norm = found["Norm", "64x100"]
     assert norm["calls"] == 10  # two modules that one kernel would serve
     assert norm["least_seconds"] > 0
@@ -71,7 +83,7 @@ def test_modules_are_named_with_what_they_take(cli: Cli, script: Path, tmp_path:
     table = found["Table", "64x100"]
     assert table["file"] is None
     assert "10000 elements" in table["why_no_task"]
-    assert len(list((tmp_path / "tasks").iterdir())) == 2
+    assert len(list((tmp_path / "tasks").iterdir())) == 3
 
 
 def test_people_get_a_table(cli: Cli, script: Path) -> None:

@@ -195,6 +195,13 @@ def test_show_of_a_run_without_steps(cli: Cli, empty_run: str) -> None:
     assert cli("runs", "show", empty_run, "--json").json["best"] is None
 
 
+def test_show_of_a_run_that_never_began_says_why(cli: Cli, empty_run: str, store: Path) -> None:
+    with Store.open(store) as opened:
+        opened.append("bare", StepDropped(step=0, proposer="seed", why="no seed: it draws", at=AT))
+    assert "dropped    seed: no seed: it draws" in cli("runs", "show", empty_run).out
+    assert "no seed" not in cli("runs", "show", RUN).out
+
+
 @pytest.mark.usefixtures("store")
 def test_best_writes_the_winning_kernel(cli: Cli, tmp_path: Path) -> None:
     done = cli("runs", "best", "latest", "-o", "won.py")

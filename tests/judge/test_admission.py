@@ -229,10 +229,28 @@ def test_a_forward_that_takes_other_arguments_is_the_authors_error(write_task: W
         findings(task)
 
 
-def test_a_reference_without_tensors_in_its_result_is_refused(write_task: WriteTask) -> None:
-    """There is nothing to compare, so every answer would be right."""
-    with pytest.raises(BadInput):
-        try_to_admit(write_task(source("return None")))
+@pytest.mark.parametrize(
+    ("forward", "words"),
+    [
+        ("return None", "returned None"),
+        ("return ()", "returned no numbers"),
+        ("return x[:0], 'text'", "returned no numbers"),
+        ("return x, {1, 2}", "returned a builtins.set"),
+        ("return {'a': [x, object()]}", "returned a builtins.object"),
+    ],
+)
+def test_results_that_cannot_be_compared_are_refused(
+    write_task: WriteTask, forward: str, words: str
+) -> None:
+    """Every answer would be right there."""
+    with pytest.raises(BadInput, match=words) as caught:
+        findings(write_task(source(forward)))
+    assert "return tensors" in caught.value.hint
+
+
+def test_results_whose_sizes_depend_on_values_are_refused(write_task: WriteTask) -> None:
+    with pytest.raises(BadInput, match=r"Model\.forward returns tensors of other shapes"):
+        findings(write_task(source("return x[x > 0]")))
 
 
 def test_sizes_that_depend_on_the_seed_are_refused(write_task: WriteTask) -> None:

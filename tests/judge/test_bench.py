@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.host import HostPlatform
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
+from kernel_smith.evaluation.judge.server import Server
+from kernel_smith.evaluation.sandbox.wire import WireClosed
 from kernel_smith.records import Options, Task
 
 COMPILED = SimpleNamespace(
@@ -25,16 +28,38 @@ COMPILED = SimpleNamespace(
 )
 
 
+@pytest.mark.parametrize("others", [0, 16], ids=["alone", "beside small ones"])
 def test_a_task_that_would_fill_the_machine_is_refused_with_the_figures(
-    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch
+    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
     bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
     monkeypatch.setattr(host_memory, "available", lambda: 16)
-    monkeypatch.setattr(bench.platform.claims(), "of_others", lambda: 0)
+    monkeypatch.setattr(bench.platform.claims(), "of_others", lambda: others)
     with pytest.raises(MissingPrerequisite, match="GiB are available; workload") as caught:
         bench.look(small_task.workloads[0])
     assert "smaller workloads" in str(caught.value.hint)
     bench.close()
+
+
+def test_examining_a_task_fills_no_machine_either(
+    small_task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[dict[str, Any]] = []
+    request = {"op": "examine", "task": small_task.model_dump(mode="json")}
+    received = iter([request])
+
+    def receive() -> dict[str, Any]:
+        if (next_one := next(received, None)) is None:
+            raise WireClosed
+        return next_one
+
+    wire: Any = SimpleNamespace(receive=receive, send=answers.append, fileno=lambda: 0)
+    unused: Any = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(host_memory, "available", lambda: 16)
+    monkeypatch.setattr(host_memory.claims(), "of_others", lambda: 0)
+    Server(wire, unused).serve()
+    assert answers[0]["kind"] == "NotEnoughMemory"
+    assert "GiB are available" in answers[0]["what"]
 
 
 def test_while_others_evaluate_it_waits_for_their_memory(

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, NotEnoughMemory
 from kernel_smith.evaluation.judge.inputs.reference import (
     InputSet,
     Reference,
@@ -247,6 +247,24 @@ def test_an_error_in_the_authors_code_names_its_line(
     assert error.what.startswith(place)
     assert words in error.what
     assert "kernel-smith tasks check" in error.hint
+
+
+def test_a_task_that_ends_the_program_is_the_authors_error(write_task: WriteTask) -> None:
+    error = complaint(write_task("import sys\nsys.exit('no licence')\n" + source()))
+    assert "the module raised SystemExit: no licence" in error.what
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="tensors can be made on a GPU here")
+def test_inputs_on_a_gpu_that_is_not_there_come_with_the_remedy(write_task: WriteTask) -> None:
+    error = complaint(write_task(source(get_inputs="return [torch.randn(1, 3).cuda()]")))
+    assert "leave out `.cuda()`" in error.hint
+
+
+def test_inputs_that_no_memory_holds_are_too_large(write_task: WriteTask) -> None:
+    task = write_task(source(get_inputs="return [torch.randn(1 << 50)]"))
+    with pytest.raises(NotEnoughMemory, match="get_inputs raised") as caught:
+        prepare(task)
+    assert "smaller workloads" in caught.value.hint
 
 
 def test_inputs_of_the_wrong_type_are_named(write_task: WriteTask) -> None:

@@ -90,6 +90,12 @@ def test_the_class_keeps_its_constructor_and_what_that_needs() -> None:
     assert reference.parameters == ("x",)
 
 
+def test_forward_may_call_its_module_otherwise() -> None:
+    """What is generated reads `self`."""
+    renamed = TASK.replace("def forward(self, x", "def forward(it, x")
+    assert read_reference(renamed).signature.startswith("self, x")
+
+
 @pytest.mark.parametrize("source", ["Model = object", "class Model(Base):\n    pass"])
 def test_a_reference_of_another_form_is_refused(source: str) -> None:
     with pytest.raises(BadInput, match="no seed"):

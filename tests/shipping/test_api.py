@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import kernel_smith as ks
 from kernel_smith import api
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
-from kernel_smith.records import Budget, Candidate, Options, Task
+from kernel_smith.records import Budget, Candidate, Options, StepDropped, Task
+from kernel_smith.runs.run import Run
 from kernel_smith.shipping.found import Optimized
 from kernel_smith.tasks import find_task
 
@@ -59,6 +61,19 @@ def test_evaluate_and_seed_say_what_is_wrong(tmp_path: Path) -> None:
         ks.evaluate("row_softmax", tmp_path / "absent.py")
     with pytest.raises(BadInput, match="no device is called 'tpu'"):
         ks.seed("row_softmax", device="tpu")
+
+
+def test_a_run_without_a_beginning_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(run: Run, *_: object) -> str:
+        why = "no seed: it draws random numbers"
+        run._emit(StepDropped(step=0, proposer="seed", why=why, at=datetime.now(UTC)))
+        return "no program to start from was accepted"
+
+    monkeypatch.setattr(Run, "search", search)
+    with pytest.raises(BadInput, match="was accepted; seed: no seed: it draws random numbers"):
+        ks.optimize("row_softmax", store=tmp_path / "runs.sqlite", progress=False)
 
 
 @pytest.fixture

@@ -92,6 +92,25 @@ def test_strides_of_single_elements_do_not_matter() -> None:
     assert fast.counts.kernel == 1
 
 
+class MaskedNorm(RMSNorm):
+    def forward(  # type: ignore[override]
+        self, x: torch.Tensor, mask: torch.Tensor | None = None, shift: float = 0.0
+    ) -> torch.Tensor:
+        return super().forward(x) + shift
+
+
+def test_calls_by_name_may_leave_defaults_out() -> None:
+    module = MaskedNorm()
+    kernel = NORM_KERNEL.replace("def forward(self, x):", "def forward(self, x, mask, shift):")
+    fast = replacement_of(module, {"x": rows(), "shift": 0.0}, kernel).module(module)
+    x = rows()
+    torch.testing.assert_close(fast(x, shift=0.0), module(x))
+    torch.testing.assert_close(fast(x, None, 0.0), module(x))
+    assert fast.counts.kernel == 2
+    torch.testing.assert_close(fast(x, shift=1.0), module(x) + 1)
+    assert fast.counts.kernel == 2
+
+
 def test_wrong_calls_are_the_references_errors(fast: DropIn) -> None:
     for arguments, named in (((), {}), ((rows(), 1), {}), ((), {"z": 1}), (("text",), {})):
         with pytest.raises((TypeError, AttributeError)):

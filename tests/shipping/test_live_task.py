@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import shipping_samples
 import torch
 import torch.nn.functional as F
 from shipping_samples import WIDTH, RMSNorm
@@ -199,3 +202,86 @@ def test_a_module_that_is_replaced_already_is_refused(norm_kernel: Replacement) 
     with pytest.raises(BadInput, match="already") as caught:
         task_of(nn.Sequential(norm_kernel.module()), torch.randn(8, WIDTH))
     assert "unpatch" in caught.value.hint
+
+
+class Scaled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.activation(x) * self.factor()
+
+    def factor(self) -> float:
+        return 2.0
+
+    def shifted(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    def activation(self, x: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+
+class Swish(Scaled):
+    def activation(self, x: torch.Tensor) -> torch.Tensor:
+        return F.silu(self.shifted(x))
+
+
+class Renamed(Swish):
+    """Has no function of its own."""
+
+    expansion = 4
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
+    EXACT = "exact"
+
+
+def doubling(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(x: torch.Tensor) -> torch.Tensor:
+        return 2 * function(x)  # type: ignore[no-any-return]
+
+    return wrapper
+
+
+@doubling
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return x * SCALE
+
+
+@dataclass
+class Pair:
+    first: torch.Tensor
+    second: Any = SCALE
+
+
+ACTIVATIONS = {"halved": halved, "relu": F.relu, "module": nn.Tanh}
+
+
+class Chosen(shipping_samples.RMSNorm):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = Mode.FAST
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = Pair(x).first * Pair(x).second
+        return ACTIVATIONS["halved"](super().forward(x)) if self.mode is Mode.FAST else x
+
+
+@pytest.mark.parametrize("kind", [Swish, Renamed, Chosen])
+def test_classes_that_build_on_others_are_tasks(kind: type[nn.Module]) -> None:
+    module = kind()
+    same(module, task_of(module, torch.randn(2, WIDTH)), torch.randn(3, WIDTH))
+
+
+class Optional(nn.Module):
+    def forward(
+        self, x: torch.Tensor, mask: Any = None, shift: float = 0.0, *, scale: float = 1.0
+    ) -> torch.Tensor:
+        return (x if mask is None else x * mask) * scale + shift
+
+
+def test_a_default_between_arguments_by_name_is_filled_in() -> None:
+    calls = read_calls(Optional(), {"x": ONE, "shift": 2.0})
+    assert calls[0].arguments[1:] == (None, 2.0)
+    assert read_calls(Optional(), {"x": ONE})[0].arguments == (ONE,)
+    with pytest.raises(BadInput, match="scale by name alone"):
+        read_calls(Optional(), {"x": ONE, "scale": 2.0})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from shipping_samples import WIDTH, RMSNorm
+from shipping_samples import NORM_KERNEL, WIDTH, RMSNorm, replacement_of
 from torch import nn
 
 from kernel_smith.shipping.runtime.replacement import Replacement
@@ -39,6 +39,23 @@ def test_compile_sees_one_operator(model: nn.Module, norm_kernel: Replacement) -
         torch.testing.assert_close(compiled(x), model(x))
         assert norm_kernel.spec.identifier in seen.text
         assert "rsqrt" not in seen.text
+
+
+def test_compile_sees_one_operator_where_defaults_are_left_out() -> None:
+    class Masked(RMSNorm):
+        def forward(  # type: ignore[override]
+            self, x: torch.Tensor, mask: torch.Tensor | None = None, shift: float = 0.0
+        ) -> torch.Tensor:
+            return super().forward(x) + shift
+
+    module, x = Masked(), torch.randn(8, WIDTH)
+    kernel = NORM_KERNEL.replace("def forward(self, x):", "def forward(self, x, mask, shift):")
+    found = replacement_of(module, {"x": x, "shift": 0.0}, kernel)
+    seen = Recorder()
+    with torch.no_grad():
+        fast = torch.compile(found.module(module), fullgraph=True, backend=seen)
+        torch.testing.assert_close(fast(x, shift=0.0), module(x))
+    assert found.spec.identifier in seen.text
 
 
 def test_compile_of_other_calls_sees_the_reference(model: nn.Module) -> None:

@@ -269,6 +269,9 @@ def _evolve(
     if not _show_best(run, store, output, as_json=as_json):
         if not as_json:
             _explain_nothing(run)
+            start = shlex.join(["kernel-smith", "optimize", *words_of(run.state.task)])
+            own = "begin with a kernel of yours; or add --model, and have one write the first"
+            print_next(f"{start} --backend {run.state.config.backend} --start FILE", own)
             print_next(command_of("runs", "show", run.state.run, store=store), "what was tried")
     elif not as_json and run.state.ended == EXHAUSTED:
         ask = command_of("ask", run.state.run, store=store)

@@ -25,6 +25,8 @@ def describe(history: History) -> list[str]:
         lines.append(f"ended      {history.ended}")
     lines.append(f"funnel     {_funnel(history)}")
     lines.append(f"best       {_best(history)}")
+    if history.best is None:
+        lines += [f"dropped    {name}: {why}" for name, why in history.last_drop.items()]
     lines += [f"confirmed  {line}" for line in _confirmed(history)]
     curve = curve_by_evaluation(history)
     if any(curve):

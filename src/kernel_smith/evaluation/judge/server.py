@@ -86,6 +86,7 @@ class Server:
         reference, budget = Reference(task), host_memory.budget()
         found = []
         for workload in task.workloads:
+            host_memory.demand(task, workload)
             look = look_at(reference, workload, budget)
             found += examine(reference, workload, budget, look).found
         return {"found": [{"workload": f.workload, "finding": f.finding.value} for f in found]}

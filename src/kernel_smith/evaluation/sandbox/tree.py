@@ -8,6 +8,8 @@ import torch
 
 from kernel_smith.evaluation.sandbox.arena import dtype_name, resolve_dtype
 
+_WITHOUT_NUMBERS = frozenset({"?builtins.NoneType", "?builtins.str"})
+
 
 class UnsupportedValue(TypeError):
     """A value that cannot travel between processes."""
@@ -79,3 +81,12 @@ def flatten_result(value: Any, tensors: list[torch.Tensor]) -> Any:
     if isinstance(value, tuple):
         return ["tuple", *(flatten_result(item, tensors) for item in value)]
     return f"?{kind.__module__}.{kind.__qualname__}"
+
+
+def foreign_kinds(tree: Any) -> list[str]:
+    """The classes of what a result holds beside tensors, numbers, text and None, by their names."""
+    if isinstance(tree, str):
+        return [tree[1:]] if tree.startswith("?") and tree not in _WITHOUT_NUMBERS else []
+    kind, *items = tree
+    inner = [item[1] for item in items] if kind == "dict" else items
+    return [name for item in inner for name in foreign_kinds(item)]

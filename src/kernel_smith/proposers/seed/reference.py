@@ -40,6 +40,8 @@ def read_reference(source: str) -> Reference:
     imports: list[ast.stmt] = [s for s in needed if isinstance(s, ast.Import | ast.ImportFrom)]
     before = [s for s in needed if s not in imports]
     arguments = forward.args
+    for first in [*arguments.posonlyargs, *arguments.args][:1]:
+        first.arg = "self"  # as what is generated calls it
     return Reference(
         imports=_texts(source, imports, "\n"),
         before=_texts(source, before, "\n\n\n"),

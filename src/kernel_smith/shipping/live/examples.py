@@ -15,6 +15,7 @@ import torch
 from kernel_smith.errors import BadInput
 from kernel_smith.shipping.live.sources import literal
 from kernel_smith.shipping.live.state import shift_text
+from kernel_smith.shipping.runtime.signatures import Unfamiliar, by_position
 
 _FORMS = (
     "a tensor or a tuple of arguments for one call, a dictionary for arguments by name, "
@@ -44,17 +45,17 @@ def _call(module: torch.nn.Module, given: Any) -> Call:
     arguments = given if isinstance(given, tuple) else () if isinstance(given, dict) else (given,)
     named = given if isinstance(given, dict) else {}
     try:
-        bound = forward.bind(*arguments, **named)
+        forward.bind(*arguments, **named)
+        return Call(by_position(forward, arguments, named))
+    except Unfamiliar as error:
+        raise BadInput(
+            f"forward takes {error}, which a task cannot do",
+            hint="leave it out, so that its default is used",
+        ) from None
     except TypeError as error:
         raise BadInput(
             f"example_inputs do not fit forward{forward}: {error}", hint=f"it is {_FORMS}"
         ) from None
-    if bound.kwargs:
-        raise BadInput(
-            f"forward takes {', '.join(bound.kwargs)} by name alone, which a task cannot do",
-            hint="leave it out, so that its default is used",
-        )
-    return Call(bound.args)
 
 
 @dataclass(frozen=True)

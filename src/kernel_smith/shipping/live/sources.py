@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import enum
 import inspect
 import linecache
 import math
+import sys
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -38,7 +41,12 @@ def refused(what: str, hint: str = "") -> BadInput:
 class Sources:
     """The definitions that a task needs, in an order in which they can be executed."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Iterable[type] = ()) -> None:
+        self._used: dict[type, set[str]] = {}
+        for kind in kinds:
+            names = _names_used(kind)
+            for base in kind.__mro__:
+                self._used.setdefault(base, set()).update(names)
         self.imports: set[str] = {"import torch"}
         self.statements: list[str] = []
         self.after: list[str] = []  # what can only be said when the reference is defined
@@ -58,22 +66,41 @@ class Sources:
             self.imports.add(imported)
         elif name in STAND_INS:
             self.statements.append(STAND_INS[name])
-        elif isinstance(value, type | types.FunctionType):
+        elif isinstance(value, type) or _original(value) is not None:
             self._define(name, value)
-        elif (text := literal(value)) is not None:
+        elif (text := self.text_of(value)) is not None:
             self.statements.append(f"{name} = {text}")
         else:
             raise refused(f"the module needs `{name}`, a {type(value).__qualname__}")
 
+    def text_of(self, value: Any) -> str | None:
+        """A value as Python writes it, with the definitions that this needs; None if it has no
+        text."""
+        if (text := literal(value)) is not None:
+            return text
+        if isinstance(value, enum.Enum) and value.name in type(value).__members__:
+            self.need(type(value).__name__, type(value))
+            return f"{type(value).__name__}.{value.name}"
+        if callable(value) and getattr(value, "__name__", "").isidentifier():
+            if (public := public_name(value)) is None:
+                self.need(value.__name__, value)
+            return public or str(value.__name__)
+        if type(value) is dict:  # such as functions by their names
+            texts = {literal(key): self.text_of(item) for key, item in value.items()}
+            if None not in texts and None not in texts.values():
+                return "{" + ", ".join(f"{key}: {text}" for key, text in texts.items()) + "}"
+        return None
+
     def class_text(self, kind: type, renamed: str | None = None) -> ast.ClassDef:
         """A class without its constructor and the methods that only that calls."""
         node = class_node(kind)
-        node.body = _used_methods(node)
+        node.body = _used_methods(node, self._used.get(kind) or _names_used(kind))
         known = cleaned(node, lambda name: self._may_annotate(kind, name))
         assert isinstance(known, ast.ClassDef)
+        known.bases, known.keywords = [], []
+        needed = global_names(known)
         known.bases = [ast.parse(self._base(b), mode="eval").body for b in kind.__bases__]
-        known.keywords = []
-        for name in global_names(known):
+        for name in needed:
             if name == node.name and renamed is not None:
                 self.after.append(f"{name} = {renamed}")
             elif name not in (node.name, "torch"):
@@ -88,15 +115,15 @@ class Sources:
         return kind.__name__
 
     def _define(self, name: str, value: Any) -> None:
-        own = value.__name__
-        if isinstance(value, type):
+        function = _original(value)
+        own = (function or value).__name__
+        if function is None:
             self.statements.append(ast.unparse(self.class_text(value)))
         else:
-            node = function_node(value)
-            known = cleaned(node, lambda n: self._may_annotate(value, n))
+            known = cleaned(function_node(function), lambda n: self._may_annotate(function, n))
             for needed in global_names(known):
                 if needed not in (own, "torch"):
-                    self.need(needed, found_in(value, needed))
+                    self.need(needed, found_in(function, needed))
             self.statements.append(ast.unparse(known))
         if own != name:
             self._named.setdefault(own, value)
@@ -130,6 +157,10 @@ def class_node(kind: type) -> ast.ClassDef:
                 and node.lineno <= code.co_firstlineno <= (node.end_lineno or 0)
             ):
                 return node
+    with contextlib.suppress(OSError, TypeError, SyntaxError):  # a class without functions
+        whole = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        if isinstance(whole, ast.ClassDef):
+            return whole
     raise refused(f"the source of class `{kind.__qualname__}` is not to be found")
 
 
@@ -150,6 +181,9 @@ def found_in(owner: Any, name: str) -> Any:
                 return cell.cell_contents
         if name in function.__globals__:
             return function.__globals__[name]
+    module = sys.modules.get(owner.__module__)  # of a class without functions
+    if hasattr(module, name):
+        return getattr(module, name)
     raise refused(f"`{name}` is not defined where `{owner.__qualname__}` looks for it")
 
 
@@ -160,17 +194,35 @@ def _functions(kind: type) -> Iterator[types.FunctionType]:
             yield inner
 
 
-def _used_methods(node: ast.ClassDef) -> list[ast.stmt]:
-    """The statements of a class that calling it may need."""
-    methods = {s.name: s for s in node.body if isinstance(s, ast.FunctionDef)}
+def _original(value: Any) -> types.FunctionType | None:
+    """The function as it was written, under decorators such as `functools.wraps` makes and under
+    `torch.jit.script`; None for what is no function."""
+    inner = inspect.unwrap(getattr(value, "_torchdynamo_inline", value))
+    return inner if isinstance(inner, types.FunctionType) else None
+
+
+def _names_used(kind: type) -> set[str]:
+    """The methods that calling an instance may need, of the class and of those that it is of."""
+    methods: dict[str, list[ast.stmt]] = {}
+    for base in kind.__mro__:
+        if base is object or base.__module__.partition(".")[0] == "torch":
+            continue
+        with contextlib.suppress(BadInput):  # one that cannot be read is needed by nobody, perhaps
+            for statement in class_node(base).body:
+                if isinstance(statement, ast.FunctionDef):
+                    methods.setdefault(statement.name, []).append(statement)
     pending, used = ["forward", "__call__", "__getattr__"], set()
     while pending:
         name = pending.pop()
         if name in methods and name not in used:
             used.add(name)
-            for inner in ast.walk(methods[name]):
-                if isinstance(inner, ast.Attribute):
-                    pending.append(inner.attr)
+            for method in methods[name]:
+                pending += [n.attr for n in ast.walk(method) if isinstance(n, ast.Attribute)]
+    return used
+
+
+def _used_methods(node: ast.ClassDef, used: set[str]) -> list[ast.stmt]:
+    """The statements of a class that calling it may need."""
     kept = [s for s in node.body if not isinstance(s, ast.FunctionDef) or s.name in used]
     return kept or [ast.Pass()]
 

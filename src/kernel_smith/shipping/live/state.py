@@ -51,13 +51,9 @@ class Rebuilding:
             self._add_child(module, target, name, child)
 
     def _set(self, target: str, name: str, value: Any) -> None:
-        text = literal(value)
+        text = self._sources.text_of(value)
         if text is None and isinstance(value, torch.Tensor) and value.numel() <= _MOST_ELEMENTS:
             text = buffer_text(f"{target}.{name}", name, value)
-        if text is None and callable(value) and getattr(value, "__name__", "").isidentifier():
-            text = public_name(value) or value.__name__
-            if text == value.__name__:
-                self._sources.need(text, value)
         if text is None:
             text = self._namespace(value)
         if text is None:

@@ -36,7 +36,7 @@ def live_task(module: torch.nn.Module, calls: list[Call], name: str | None = Non
             "a kernel answers calls of this module, or of a part of it, already",
             hint="take it back with unpatch, or optimize the module that it was made of",
         )
-    sources = Sources()
+    sources = Sources(dict.fromkeys(map(type, module.modules())))
     model = _model_node(module, sources)
     sources.main_text = ast.unparse(model)
     rebuilding = Rebuilding(sources)

@@ -6,6 +6,8 @@ one group: one kernel would serve all of them.
 
 from __future__ import annotations
 
+import inspect
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +17,12 @@ from typing import Any
 import torch
 from torch.nn.modules import module as hooks
 
-from kernel_smith.shipping.runtime.signatures import Unfamiliar, describe, tensors_in
+from kernel_smith.shipping.runtime.signatures import (
+    Unfamiliar,
+    by_position,
+    describe,
+    tensors_in,
+)
 from kernel_smith.shipping.runtime.state import fingerprint
 
 _MOST_KEPT_BYTES = 256 << 20
@@ -33,12 +40,20 @@ class Group:
     result_bytes: int = 0
 
 
+class _Calls(threading.local):
+    """The calls of a thread that have not returned, with their groups as far as these are known."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[Group | None, float]] = []
+
+
 class Watcher:
-    """Notes every call of a module. Calls with arguments by name are timed with their parents."""
+    """Notes every call of a module. What is taken by name alone is timed with its parents."""
 
     def __init__(self) -> None:
         self.groups: dict[Any, Group] = {}
-        self._open: list[tuple[Group | None, float]] = []
+        self._calls = _Calls()
+        self._lock = threading.Lock()
         self._fingerprints: dict[int, tuple[torch.nn.Module, str]] = {}
         self._kept = 0
 
@@ -47,7 +62,7 @@ class Watcher:
         """Watch what runs inside."""
         handles = [
             hooks.register_module_forward_pre_hook(self._begin),
-            hooks.register_module_forward_hook(self._end, always_call=True),
+            hooks.register_module_forward_hook(self._end, with_kwargs=True, always_call=True),
         ]
         try:
             yield
@@ -56,18 +71,37 @@ class Watcher:
                 handle.remove()
 
     def _begin(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        """Note the arguments before the call may change them. Those by name are not told here."""
         group = None if torch.compiler.is_compiling() else self._group(module, arguments)
         _wait(arguments)
-        self._open.append((group, time.perf_counter()))
+        self._calls.open.append((group, time.perf_counter()))
 
-    def _end(self, module: torch.nn.Module, arguments: tuple[Any, ...], result: Any) -> None:
-        _wait(arguments)
+    def _end(
+        self,
+        module: torch.nn.Module,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        result: Any,
+    ) -> None:
+        _wait((*arguments, named))
         ended = time.perf_counter()
-        group, begun = self._open.pop()
+        group, begun = self._calls.open.pop()
+        if named and not torch.compiler.is_compiling():
+            group = self._group_by_name(module, arguments, named)
         if group is not None:
-            group.calls += 1
-            group.seconds += ended - begun
-            group.result_bytes = sum(tensor.nbytes for tensor in tensors_in(result))
+            with self._lock:
+                group.calls += 1
+                group.seconds += ended - begun
+                group.result_bytes = sum(tensor.nbytes for tensor in tensors_in(result))
+
+    def _group_by_name(
+        self, module: torch.nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Group | None:
+        try:
+            forward = inspect.signature(module.forward)
+            return self._group(module, by_position(forward, arguments, named))
+        except TypeError:  # by name alone, or a call that failed
+            return None
 
     def _group(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> Group | None:
         if not arguments or not any(True for _ in tensors_in(arguments)):
@@ -76,11 +110,12 @@ class Watcher:
             described = tuple(describe(one) for one in arguments)
         except (Unfamiliar, RuntimeError):
             return None
-        key = (self._fingerprint(module), described, module.training)
-        if key not in self.groups:
-            shapes = " ".join("x".join(map(str, t.shape)) for t in tensors_in(arguments))
-            self.groups[key] = Group(module, self._copied(arguments), shapes)
-        return self.groups[key]
+        with self._lock:
+            key = (self._fingerprint(module), described, module.training)
+            if key not in self.groups:
+                shapes = " ".join("x".join(map(str, t.shape)) for t in tensors_in(arguments))
+                self.groups[key] = Group(module, self._copied(arguments), shapes)
+            return self.groups[key]
 
     def _fingerprint(self, module: torch.nn.Module) -> str:
         # The module is held, so that its number is not given to another one.

@@ -103,13 +103,32 @@ def _alike(given: Any, verified: Any) -> bool:
 def by_position(
     forward: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """A call's arguments in the order of the parameters, as far as they were given."""
+    """A call's arguments in the order of the parameters, as far as they were given.
+
+    A parameter that was left out before one that was given takes its default.
+    """
     if not named:
         return arguments
     bound = forward.bind(*arguments, **named)
     if bound.kwargs:
-        raise Unfamiliar("arguments that are taken by name alone")
+        _fill_gaps(forward, bound.arguments)
+    if bound.kwargs:
+        raise Unfamiliar(f"{', '.join(bound.kwargs)} by name alone")
     return bound.args
+
+
+def _fill_gaps(forward: inspect.Signature, given: dict[str, Any]) -> None:
+    """Add the defaults that lie between arguments, in the order of the parameters."""
+    values: dict[str, Any] = dict(given)
+    gap: dict[str, Any] = {}
+    given.clear()
+    for name, parameter in forward.parameters.items():
+        if name in values:
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                given.update(gap)
+            given[name] = values[name]
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            gap[name] = parameter.default
 
 
 def verified_arguments(get_inputs: Callable[..., Any], sizes: dict[str, Any]) -> tuple[Any, ...]:

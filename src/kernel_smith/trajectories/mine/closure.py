@@ -27,7 +27,8 @@ from kernel_smith.trajectories.mine.stand_ins import STAND_INS
 
 ALLOWED_MODULES = frozenset(
     {
-        *("abc", "collections", "copy", "dataclasses", "enum", "functools", "itertools", "math"),
+        *("abc", "collections", "contextlib", "copy", "dataclasses", "enum", "functools"),
+        *("itertools", "math"),
         *("numbers", "numpy", "operator", "torch", "types", "typing", "typing_extensions"),
     }
 )

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import platform
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -144,9 +144,10 @@ class _Examiner:
         self._is_large = count < _DRAWS
         self._draws = [reference.draw(workload, secret_seed()) for _ in range(count)]
         self._again: list[torch.Tensor] = []
-        self._demand_one_shape()
+        self._demand_one_shape("get_inputs returns", self._draws)
         with explained(reference.task, f"workload {workload.name}: Model.forward"):
             self._answers = [reference.call(workload, inputs) for inputs in self._draws]
+        self._demand_one_shape("Model.forward returns", self._answers)
 
     def examine(self) -> Examined:
         findings = [*self._look_at_inputs(), *_look_at_outputs(self._answers)]
@@ -166,14 +167,14 @@ class _Examiner:
         ]
         return Examined(found, variation)
 
-    def _demand_one_shape(self) -> None:
+    def _demand_one_shape(self, who: str, drawn: Sequence[InputSet | Result]) -> None:
         """Memory is shared and calls are compared one to one, so sizes are fixed per workload."""
         task = self._reference.task
-        shapes = {str([(tuple(t.shape), t.dtype) for t in d.tensors]) for d in self._draws}
+        shapes = {str([(tuple(t.shape), t.dtype) for t in d.tensors]) for d in drawn}
         if len(shapes) > 1:
             raise BadInput(
                 f"{task.path or task.name}: workload {self._workload.name}: "
-                "get_inputs returns tensors of other shapes for another seed",
+                f"{who} tensors of other shapes for another seed",
                 hint="give every workload fixed sizes; several sizes are several workloads",
             )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint, measure
 from kernel_smith.evaluation.judge.inputs.integers import (
@@ -20,8 +21,9 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     secret_seed,
 )
 from kernel_smith.evaluation.judge.inputs.rows import Rows, find_rows
-from kernel_smith.evaluation.judge.inputs.task_code import explained
+from kernel_smith.evaluation.judge.inputs.task_code import explained, where
 from kernel_smith.evaluation.judge.values.accuracy import is_finite, parts, scales_of
+from kernel_smith.evaluation.sandbox.tree import foreign_kinds
 from kernel_smith.records import Workload
 
 _MORE_DRAWS = 2
@@ -45,6 +47,7 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
     inputs = reference.draw(workload, secret_seed())
     with explained(reference.task, f"workload {workload.name}: Model.forward"):
         footprint, answer = _first_call(reference, workload, inputs)
+    _demand_values(reference, workload, answer)
     _look_at_integers(reference, workload, inputs)
     is_large = not budget.is_small(footprint)
     rows, row_bytes = None, 0
@@ -84,6 +87,20 @@ def _first_call(
         return footprint, answer
     del answer
     return measure(reference, workload, inputs)
+
+
+def _demand_values(reference: Reference, workload: Workload, answer: Result) -> None:
+    """Raise `BadInput` for results in which there is nothing to be compared."""
+    foreign = foreign_kinds(answer.tree)
+    if answer.tensors and not foreign and any(t.numel() for t in answer.tensors):
+        return
+    other = "None" if answer.tree == "?builtins.NoneType" else "no numbers"
+    what = f"a {foreign[0]}" if foreign else other
+    raise BadInput(
+        f"{where(reference.task)}: workload {workload.name}: Model.forward returned {what}, "
+        "expected tensors with elements",
+        hint="return tensors, numbers, or tuples, lists and dictionaries of these",
+    )
 
 
 def _look_at_integers(reference: Reference, workload: Workload, inputs: InputSet) -> None:

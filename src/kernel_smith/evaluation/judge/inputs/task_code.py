@@ -9,8 +9,11 @@ from collections.abc import Iterator
 
 import torch
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, NotEnoughMemory
 from kernel_smith.records import Task
+
+_NO_MEMORY = "can't allocate memory"  # PyTorch's words, whose error is a RuntimeError on the CPU
+_NO_CUDA = ("not compiled with CUDA", "Found no NVIDIA driver", "No CUDA GPUs are available")
 
 
 def where(task: Task) -> str:
@@ -35,16 +38,23 @@ def explained(task: Task, what: str) -> Iterator[None]:
         yield
     except (BadInput, torch.OutOfMemoryError):  # the latter may be others' doing
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line, trace = None, error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == where(task):
                 line = trace.tb_lineno
             trace = trace.tb_next
         place = where(task) + (f":{line}" if line else "")
-        hint = "mend the task file, then run `kernel-smith tasks check` on it"
-        if isinstance(error, ModuleNotFoundError):
-            hint = f"install what it imports, such as by `pip install {error.name}`"
-        raise BadInput(
-            f"{place}: {what} raised {type(error).__name__}: {error}", hint=hint
-        ) from error
+        told = f"{place}: {what} raised {type(error).__name__}: {error}"
+        if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
+            smaller = "end other programs, or give the task smaller workloads"
+            raise NotEnoughMemory(told, hint=smaller) from error
+        raise BadInput(told, hint=_hint(error)) from error
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"install what it imports, such as by `pip install {error.name}`"
+    if any(words in str(error) for words in _NO_CUDA):
+        return "leave out `.cuda()` and `device=`: tensors are made where the kernels run"
+    return "mend the task file, then run `kernel-smith tasks check` on it"

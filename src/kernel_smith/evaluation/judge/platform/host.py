@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_smith.errors import BadInput, NotEnoughMemory
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.backends import Backend, find_backend
 from kernel_smith.evaluation.judge.compiling.source import Maker, SourceCompiler
 from kernel_smith.evaluation.judge.inputs.budget import Budget
-from kernel_smith.evaluation.judge.inputs.footprint import Footprint, foresee
+from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.platform.base import Platform, Provide, Timings
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 _ARENA_BYTES = 48 << 20
 _SHARED_BYTES = 256 << 20
 _RESULTS = 3  # that are there at once: of this call, kept of an earlier one, and on the way
-_LOOK_SECONDS = 0.5
-_FAR_TOO_SMALL = 64  # times what inputs take, to fill a memory
 
 
 class HostPlatform(Platform[Participant]):
@@ -56,17 +53,7 @@ class HostPlatform(Platform[Participant]):
     def demand_memory(self, task: Task, workload: Workload) -> None:
         """Nobody else's evaluation may be to blame: the system ends processes then, and not always
         the right ones."""
-        footprint = foresee(task, workload, host_memory.available() // _FAR_TOO_SMALL)
-        while footprint is not None and footprint.lane > (free := host_memory.available()):
-            if not self.claims().of_others():
-                gib = 1 << 30
-                raise NotEnoughMemory(
-                    f"this machine's memory does not suffice for task {task.name}: judging "
-                    f"takes up to {footprint.lane / gib:.1f} GiB, and {free / gib:.1f} GiB are "
-                    f"available; workload {workload.name}: {footprint}",
-                    hint="end other programs, or give the task smaller workloads",
-                )
-            time.sleep(_LOOK_SECONDS)
+        host_memory.demand(task, workload)
 
     def participant(self, name: str, child: Child, limits: Limits) -> Participant:
         return Participant(name, child, limits)

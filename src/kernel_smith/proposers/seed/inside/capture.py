@@ -38,6 +38,7 @@ from kernel_smith.records import Workload
 
 _TAKEN = {"torch", "triton", "tl", "kernels", "libdevice", "self", "aten", "args"}
 _EMBEDDED_ELEMENTS = 64
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,19 @@ def _check_signature(program: ExportedProgram) -> None:
         functional = program.run_decompositions({})
     for spec in functional.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
-            raise refused(f"`forward` changes `{spec.target}` in place")
+            raise refused(
+                f"`forward` changes `{spec.target}` in place{_while_training(spec.target)}"
+            )
     for one in program.graph_signature.input_specs:
         if one.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
             raise refused(f"the model holds `{one.target}`, which is not a tensor")
+
+
+def _while_training(target: str | None) -> str:
+    """What to do where batch norm updates its statistics, which is why most users come here."""
+    if (target or "").rpartition(".")[2] not in _STATISTICS:
+        return ""
+    return ", as batch norm does in training: end Model.__init__ with self.eval() to infer"
 
 
 def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:
