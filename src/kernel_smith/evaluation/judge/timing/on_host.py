@@ -20,6 +20,7 @@ from kernel_smith.evaluation.judge.timing.integrity import (
 )
 from kernel_smith.evaluation.judge.timing.outcome import side_by_side
 from kernel_smith.evaluation.judge.timing.rival import Rival, blame
+from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import Workload
 
@@ -98,6 +99,7 @@ class HostTiming:
                 self._options.sampling,
                 verifier,
                 verifier.check_hidden,
+                SpotRounds(self._candidate, baselines, sets, length, verifier),
                 watched=not contestant.task.library_calls,
             )
         self._check_integrity(prepared, measurement, baselines[0].name)
