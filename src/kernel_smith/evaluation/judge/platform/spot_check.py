@@ -23,6 +23,7 @@ import torch
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch
+from kernel_smith.evaluation.judge.processes.promptness import prompt
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _STOPS = 12  # in a batch that takes no longer than usual; at most one per call
 _FEWEST_SECONDS = 150e-6  # between two of them, on average: stopping takes about as long
 _MOST_STOPS = 240
 _BEGUN_SHARE = 0.25  # of the processor time of a batch: then its first call has begun
-_EXCHANGED = 4  # calls, at one stop
+_NEXT, _ANY = 2, 4  # calls whose inputs are replaced at one stop
 _PEEKED = 4  # calls, at one stop
 _PEEKED_BYTES = 64 << 20  # in all
 
@@ -71,18 +72,24 @@ class SpotCheck:
         ahead again after each stop is stopped again."""
         child = participant.child
         begun = child.cpu_seconds()
-        while self.stops < _MOST_STOPS:
-            time.sleep(_system_random.uniform(0, 2 * self._pause))
-            if child.has_said_something():
-                return
-            with child.standing_still():
-                self.stops += 1
-                entered = participant.entered()
-                if self._draw is not None:
-                    self._peek(participant, entered)
-                    exchanged = self._exchange(participant, len(entered), self._draw)
-                    if child.cpu_seconds() - begun > _BEGUN_SHARE * self._seconds:
-                        self.exchanged += exchanged
+        with prompt():
+            while self.stops < _MOST_STOPS:
+                time.sleep(_system_random.uniform(0, 2 * self._pause))
+                if child.has_said_something():
+                    return
+                with child.standing_still():
+                    self.stops += 1
+                    self._act(participant, child.cpu_seconds() - begun)
+
+    def _act(self, participant: Participant, worked: float) -> None:
+        """Look at a process that stands still, and replace what it may not have read."""
+        if self._draw is None:
+            return
+        entered = participant.entered()
+        self._peek(participant, entered)
+        exchanged = self._exchange(participant, len(entered), self._draw)
+        if worked > _BEGUN_SHARE * self._seconds:
+            self.exchanged += exchanged
 
     def _peek(self, participant: Participant, entered: Sequence[Sequence[int]]) -> None:
         """Read the results of some calls that have returned: the last ones, and any."""
@@ -100,11 +107,11 @@ class SpotCheck:
         self, participant: Participant, entered: int, draw: Callable[[], InputSet]
     ) -> int:
         """Put other inputs in place of those that nobody may have read yet; of how many calls?"""
-        exchanged = 0
         first = entered + 1  # one call may be under way
-        for call in range(first, min(first + _EXCHANGED, participant.bound_calls)):
-            exchanged += participant.exchange(call, draw())
-        return exchanged
+        later = range(first, participant.bound_calls)
+        others = later[_NEXT:]
+        any_others = _system_random.sample(others, min(len(others), _ANY))
+        return sum(participant.exchange(call, draw()) for call in [*later[:_NEXT], *any_others])
 
     def came_late(
         self, participant: Participant, strides: Sequence[Sequence[int]], own: Sequence[bool]

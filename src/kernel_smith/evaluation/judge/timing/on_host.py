@@ -27,6 +27,11 @@ from kernel_smith.records import Workload
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
 
+_NOT_LOOKED_INTO = (
+    "{}: whether calls were computed one by one was hardly looked into, since the judge was kept "
+    "waiting for a core"
+)
+
 
 class HostTiming:
     """One candidate's. `seconds`: per call, by workload, as seen when it was checked."""
@@ -90,6 +95,7 @@ class HostTiming:
             prepared.described,
             lambda inputs: contestant.ask_fresh_process(bench, workload, inputs),
         )
+        spots = SpotRounds(self._candidate, baselines, sets, length, verifier)
         with contestant.explaining(loading=False):
             measurement = measure(
                 self._candidate,
@@ -99,9 +105,11 @@ class HostTiming:
                 self._options.sampling,
                 verifier,
                 verifier.check_hidden,
-                SpotRounds(self._candidate, baselines, sets, length, verifier),
+                spots,
                 watched=not contestant.task.library_calls,
             )
+        if spots.fell_short:
+            contestant.journal.note(_NOT_LOOKED_INTO.format(workload.name))
         self._check_integrity(prepared, measurement, baselines[0].name)
         return measurement
 

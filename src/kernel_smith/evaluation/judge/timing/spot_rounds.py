@@ -69,8 +69,13 @@ class SpotRounds:
 
     def hold_the_rest(self, usual: Mapping[str, float], *, watched: bool) -> None:
         """Hold as many as are needed at least."""
-        while self.length > 1 and len(self._costs) < _FEWEST and self._tries < _MOST_TRIES:
+        while self.fell_short and self._tries < _MOST_TRIES:
             self._hold(usual, watched=watched)
+
+    @property
+    def fell_short(self) -> bool:
+        """Are there fewer than are needed? Beside busy programs the judge may come too late."""
+        return self.length > 1 and len(self._costs) < _FEWEST
 
     def _hold(self, usual: Mapping[str, float], *, watched: bool) -> None:
         """Look into one batch. `usual`: seconds per call, by participant."""
