@@ -96,8 +96,8 @@ class Judge:
             described.append([template, [self.share(t).to_json() for t in tensors]])
         return self.ask("bind", key="workload", calls=described, check=check)
 
-    def go(self, calls: int) -> dict[str, Any]:
-        return self.ask("go", calls=calls, nonce="secret")
+    def go(self, calls: int, **changes: Any) -> dict[str, Any]:
+        return self.ask("go", calls=calls, nonce="secret", **changes)
 
     def collect(
         self, calls: int, shape: tuple[int, ...] = (3,), own: Sequence[bool] = ()
@@ -170,6 +170,26 @@ def test_an_empty_batch_runs_nothing(judge: Judge) -> None:
     answer, outputs = judge.collect(1)
     assert (answer["count"], answer["first"]) == (0, None)
     assert outputs[0].isnan().all()
+
+
+COUNTS_ENTRIES = """
+    import torch
+
+    class ModelNew(torch.nn.Module):
+        def forward(self, ledger):
+            return (ledger != 0).sum().float().repeat(3)
+"""
+
+
+def test_every_call_is_entered_in_the_ledger_as_soon_as_it_returns(judge: Judge) -> None:
+    judge.start(COUNTS_ENTRIES)
+    ledger = judge.share(torch.zeros(4, 1, dtype=torch.int64))
+    call = [flatten([torch.zeros(0)], []), [ledger.to_json()]]
+    judge.ask("bind", key="workload", calls=[call] * 3, ledger=ledger.to_json())
+    places = judge.go(3, places=True)["at"]
+    assert judge.inputs.view(ledger).flatten().tolist() == [*places, 0]
+    _, outputs = judge.collect(3)
+    assert [t[0].item() for t in outputs] == [0, 1, 2], "entries that each call found"
 
 
 def test_binding_again_forgets_the_results_of_before(judge: Judge) -> None:

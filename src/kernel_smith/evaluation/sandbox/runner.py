@@ -10,6 +10,9 @@ A batch is three requests, so that the clock sees the calls alone:
     go       call forward once per slot; answered, when the last call has returned, with the places
              of the results, which the judge then fetches itself
     collect  describe the results (and, where the judge may not fetch them, copy them)
+
+On the CPU each call is entered in a ledger when it returns: shared memory with the addresses of
+its results. A judge that stops the process in the midst of a batch reads there how far it has got.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from kernel_smith import inline
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride, dtype_name
 from kernel_smith.evaluation.sandbox.extensions import replace_load_inline
 from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
+from kernel_smith.evaluation.sandbox.ledger import Ledger
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
@@ -98,6 +102,7 @@ class Runner:
         self._kept: list[list[torch.Tensor]] = []
         self._most_kept = 0
         self._placed: list[list[torch.Tensor]] = []
+        self._ledger: Ledger | None = None
         self._stamps: list[int] = []
         self._handed_over: list[int] = []  # descriptors that go with the next answer
         self._own_thread: int | None = None  # the one that serves
@@ -173,6 +178,7 @@ class Runner:
     def _map(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._arguments.clear()
         self._forget_results()
+        self._ledger = None
         arenas = [Arena.open(fd, size) for fd, size in zip(fds, request["sizes"], strict=True)]
         self._inputs, self._outputs = arenas[0], arenas[1] if len(arenas) > 1 else None
         for arena in arenas:
@@ -220,6 +226,8 @@ class Runner:
         self._forget_results()
         model = self._models[request["key"]]
         self._model = model
+        if request.get("ledger"):
+            self._ledger = Ledger(self._inputs.view(Slot.from_json(request["ledger"])))
         self._arguments = [
             unflatten(template, [self._inputs.view(Slot.from_json(slot)) for slot in slots])
             for template, slots in request["calls"]
@@ -236,6 +244,7 @@ class Runner:
         self._results.clear()
         self._placed.clear()
         self._kept.clear()
+        self._ledger = None
         self._inputs = self._outputs = None
         return {"ok": True}
 
@@ -251,15 +260,23 @@ class Runner:
     def _go(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         model, results, now = self._model, self._results, time.perf_counter_ns
         assert model is not None
+        ledger = self._ledger
+        places: list[Any] = []
         stamps = [now()]
         with torch.no_grad():
             for arguments in self._arguments[: request["calls"]]:
-                results.append(model(*arguments))
+                result = model(*arguments)
+                results.append(result)
+                if ledger is not None:
+                    place = self._place(result)
+                    ledger.enter(len(places), place)
+                    places.append(place)
                 stamps.append(now())
         self._stamps = stamps
         answer = {"done": request["nonce"]}
         if request.get("places"):
-            answer["at"] = [self._place(result) for result in results]
+            entered = ledger is not None
+            answer["at"] = places if entered else [self._place(result) for result in results]
         return answer
 
     def _place(self, result: Any) -> Any:

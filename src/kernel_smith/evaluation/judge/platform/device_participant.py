@@ -33,6 +33,8 @@ _PATIENCE_PER_CALL = 0.05  # the first one compiles; those that follow are short
 
 
 class DeviceParticipant(Participant):
+    keeps_ledger = False
+
     def __init__(self, name: str, child: Child, limits: Limits) -> None:
         self._device_room = DeviceBuffers()
         super().__init__(name, child, limits, self._device_room)

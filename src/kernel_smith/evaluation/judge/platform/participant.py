@@ -24,10 +24,12 @@ from kernel_smith.evaluation.judge.platform.batch import Batch, Watcher, Windows
 from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
 from kernel_smith.evaluation.judge.platform.examining import Examiner
 from kernel_smith.evaluation.judge.platform.slots import largest_of_each, place_all, slots_at
+from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.processes.waiting import Waiting
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
+from kernel_smith.evaluation.sandbox.ledger import Ledger
 from kernel_smith.records import Limits, Workload
 
 _system_random = random.SystemRandom()
@@ -45,6 +47,9 @@ ParticipantT = TypeVar("ParticipantT", bound="Participant")
 
 
 class Participant:
+    keeps_ledger = True
+    """Does its process note each call when it returns?"""
+
     def __init__(
         self, name: str, child: Child, limits: Limits, room: SharedBuffers | None = None
     ) -> None:
@@ -58,6 +63,8 @@ class Participant:
         self._construction: dict[str, Any] = {}  # what is asked of the process, for any program
         self._input_slots: list[list[Slot]] = []
         self._output_slots: list[list[Slot]] = []
+        self._ledger: Ledger | None = None
+        self._ledger_slot: Slot | None = None
         self._parameter_slots: dict[str, Slot] = {}
         self._parameters: dict[str, torch.Tensor] = {}
         self._bound: list[InputSet] = []
@@ -66,6 +73,7 @@ class Participant:
         self._strides: list[tuple[int, ...]] = []
         self._examiner = Examiner(child, self.room)
         self._thorough = False
+        self._spot: SpotCheck | None = None
         self._shared: frozenset[int] = frozenset()
         self._last_cpu = 0.0
         self._idle_cpu = 0.0
@@ -144,6 +152,9 @@ class Participant:
         self._parameters = {name: p.detach() for name, p in parameters.items()}
         self._parameter_slots = place_all(layout, self._parameters)
         statistic_slots = place_all(layout, statistics)
+        if self.keeps_ledger:
+            cells = (capacity, len(answer.tensors))
+            self._ledger_slot = layout.place(cells, contiguous_stride(cells), torch.int64)
         largest = largest_of_each([s.tensors for s in like])
         self._bases = [[layout.like(t).offset for t in largest] for _ in range(capacity)]
         by_output = [
@@ -160,6 +171,8 @@ class Participant:
         self.room.make(
             self.child, layout.size, out_layout.size, self.limits.load_seconds, in_place=in_place
         )
+        if self._ledger_slot is not None:
+            self._ledger = Ledger(self.room.inputs.view(self._ledger_slot))
         values = self._parameters | statistics
         for name, slot in (self._parameter_slots | statistic_slots).items():
             self.room.inputs.view(slot).copy_(values[name])
@@ -213,6 +226,7 @@ class Participant:
             key=self._key,
             calls=calls,
             check=check_signature,
+            ledger=self._ledger_slot and self._ledger_slot.to_json(),
         )
         self._last_cpu = self.child.cpu_seconds()
         self._bind_cpu = self._last_cpu - before_cpu
@@ -225,9 +239,12 @@ class Participant:
             for slot in row:
                 self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
         for slots, inputs in zip(self._input_slots, sets, strict=True):
-            for slot, tensor in zip(slots, inputs.tensors, strict=True):
-                self.room.inputs.view(slot).copy_(tensor)
+            self._write(slots, inputs)
         self.room.settle()
+
+    def _write(self, slots: Sequence[Slot], inputs: InputSet) -> None:
+        for slot, tensor in zip(slots, inputs.tensors, strict=True):
+            self.room.inputs.view(slot).copy_(tensor)
 
     def _note_bound(self, sets: Sequence[InputSet]) -> None:
         self._bound, self._calls = list(sets), len(sets)
@@ -235,6 +252,27 @@ class Participant:
     def bound(self, call: int) -> InputSet:
         """The inputs of one of the calls that were bound."""
         return self._bound[call]
+
+    def came_late(self, spot: SpotCheck) -> int | None:
+        """Return a call of the last batch that was entered before its results were there."""
+        return spot.came_late(self, self._strides, self._examiner.own) if self.fetches else None
+
+    @property
+    def bound_calls(self) -> int:
+        return self._calls
+
+    @property
+    def bound_sets(self) -> list[InputSet]:
+        """The inputs of all bound calls, as they are now."""
+        return list(self._bound)
+
+    def exchange(self, call: int, inputs: InputSet) -> bool:
+        """Put other inputs in place of a call's, if they lie in memory in the same way."""
+        if not inputs.fits_in_place_of(self._bound[call]):
+            return False
+        self._bound[call] = inputs
+        self._write(self._input_slots[call], inputs)
+        return True
 
     def unbind(self) -> None:
         """Let go of the inputs of the last batch, before others are drawn."""
@@ -251,6 +289,7 @@ class Participant:
     def _views_dropped(self) -> None:
         """Forget what refers to shared memory."""
         self._input_slots = []
+        self._ledger = None
 
     def _note_idle(self) -> float:
         """Add up what the process used since the last answer: nothing, if it is honest."""
@@ -267,6 +306,14 @@ class Participant:
     @property
     def capacity(self) -> int:
         return len(self._output_slots)
+
+    def run_stopping(self, spot: SpotCheck, watch: Watcher | None = None) -> Batch:
+        """Run the bound calls and look into them on the way: the wall time means nothing then."""
+        self._spot = spot
+        try:
+            return self.run(watch=watch)
+        finally:
+            self._spot = None
 
     def run(
         self, calls: int | None = None, watch: Watcher | None = None, *, thorough: bool = False
@@ -311,11 +358,15 @@ class Participant:
         nonce = os.urandom(8).hex()
         # Once its speed is known, batches are planned to be far shorter than one call may take.
         timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
+        if self._ledger is not None:
+            self._ledger.clear()
         if watch is not None:
             watch.start()
         before_cpu, before_waited = self._note_idle(), self._waited()
         before = time.perf_counter()
         self.child.post("go", calls=count, nonce=nonce, places=self.fetches)
+        if self._spot is not None:
+            self._spot.follow(self)
         answer = self.child.answer("go", timeout)
         wall = time.perf_counter() - before
         with self.child.stopped():
@@ -350,9 +401,17 @@ class Participant:
         """Fetch and examine the results of a process that is stopped."""
         self._shared = self._examiner.take(self._input_slots, count, thorough=self._thorough)
 
+    def entered(self) -> list[list[int]]:
+        """Where the process says that the results are of calls that have returned."""
+        return [] if self._ledger is None else self._ledger.entered(self._calls)
+
     def written_since(self, call: int) -> bool:
         """Did somebody write to the results of a call after they were fetched?"""
         return self._examiner.written_since(call)
+
+    def result_slots(self, call: int) -> list[Slot]:
+        """How the results of a call lie when they were fetched."""
+        return self._output_slots[call]
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""

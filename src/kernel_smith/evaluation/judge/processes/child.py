@@ -151,6 +151,12 @@ class Child:
                 self._descriptors = fds
                 return message
 
+    def has_said_something(self) -> bool:
+        """Has an answer come, a question, or the end?"""
+        poller = select.poll()
+        poller.register(self._channel.fileno(), select.POLLIN)
+        return bool(poller.poll(0))
+
     def ask(
         self, op: str, timeout: float, *, fds: tuple[int, ...] = (), **arguments: Any
     ) -> dict[str, Any]:

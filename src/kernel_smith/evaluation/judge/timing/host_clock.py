@@ -27,6 +27,7 @@ from kernel_smith.evaluation.judge.platform.batch import Batch, Windows
 from kernel_smith.evaluation.judge.platform.participant import RIVAL, Participant
 from kernel_smith.evaluation.judge.timing.integrity import check_rest
 from kernel_smith.evaluation.judge.timing.rival import blame
+from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, estimate, usual_sum
 from kernel_smith.records import Sampling
 
@@ -164,15 +165,17 @@ def measure(
     sampling: Sampling,
     verify: Callable[[list[InputSet], Batch], None],
     check_hidden: Callable[[], bool] = lambda: False,
+    spots: SpotRounds | None = None,
     *,
     watched: bool = False,
 ) -> Measurement:
     """Alternate until the interval is tight.
 
     `verify` sees every batch of the candidate. `check_hidden` checks it on something else, now and
-    then between rounds and at the end, as often as it says that there is more to check. `watched`:
-    sample whose code runs. That takes a few percent of everybody's time, so it is done to everybody
-    and in every round: what is sampled can be felt, and must not differ from what is timed.
+    then between rounds and at the end, as often as it says that there is more to check. `spots`:
+    rounds that are looked into, at such times as well. `watched`: sample whose code runs. That
+    takes a few percent of everybody's time, so it is done to everybody and in every round: what is
+    sampled can be felt, and must not differ from what is timed.
     """
     everyone = [candidate, *baselines]
     samples = {participant.name: Samples() for participant in everyone}
@@ -203,6 +206,9 @@ def measure(
         del chosen  # before others are drawn
         if _system_random.random() < _HIDDEN_CHECKS:
             check_hidden()
+        if spots is not None:
+            usual = {name: batch.windows.run_cpu / count for name, batch in batches.items()}
+            spots.hold_by_chance(usual, watched=watched)
         calls += count
         if turn < warm_up:
             continue
@@ -219,11 +225,15 @@ def measure(
         )
         if enough(measurement, candidate, baselines, sampling, deadline):
             break
+    if spots is not None:
+        spots.hold_the_rest(usual, watched=watched)
     while check_hidden():
         pass
     for name in samples.keys() & {candidate.name, RIVAL}:
         _charge_outside_work(samples[name], samples[baselines[0].name])
         _charge_uneven_work(samples[name], samples[baselines[0].name])
+    if spots is not None:
+        spots.charge(samples[candidate.name], samples[baselines[0].name])
     return measurement
 
 

@@ -24,12 +24,18 @@ from kernel_smith.evaluation.judge.timing.integrity import (
 )
 from kernel_smith.evaluation.judge.timing.outcome import side_by_side
 from kernel_smith.evaluation.judge.timing.rival import Rival, blame
+from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
 from kernel_smith.evaluation.judge.timing.standings import EAGER, BaselineRatios, standing
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import KnownBaseline, Workload
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
+
+_NOT_LOOKED_INTO = (
+    "{}: whether calls were computed one by one was hardly looked into, since the judge was kept "
+    "waiting for a core"
+)
 
 
 class HostTiming:
@@ -104,6 +110,7 @@ class HostTiming:
             prepared.described,
             lambda inputs: contestant.ask_fresh_process(bench, workload, inputs),
         )
+        spots = SpotRounds(self._candidate, baselines, sets, length, verifier)
         with contestant.explaining(loading=False):
             measurement = measure(
                 self._candidate,
@@ -113,8 +120,11 @@ class HostTiming:
                 self._options.sampling,
                 verifier,
                 verifier.check_hidden,
+                spots,
                 watched=not contestant.task.library_calls,
             )
+        if spots.fell_short:
+            contestant.journal.note(_NOT_LOOKED_INTO.format(workload.name))
         self._check_integrity(prepared, measurement, baselines[0].name)
         return measurement
 

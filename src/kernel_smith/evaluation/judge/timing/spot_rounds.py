@@ -1,0 +1,150 @@
+"""Rounds in which a candidate's batch is looked into, in the midst of timing.
+
+They are not counted, which the candidate cannot know before it is stopped. What it gets wrong in
+one of them it has not computed call by call.
+
+A program could read inputs early and look at them again in time: it is right then, but has done
+the work twice. So what its calls cost in these rounds, in processor time, is what they cost.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.batch import Batch
+from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.timing.rival import blame
+from kernel_smith.records import Reason
+
+if TYPE_CHECKING:
+    from kernel_smith.evaluation.judge.timing.host_clock import Samples
+
+_FEWEST = 3  # per workload
+_CHANCE = 0.15  # after each round that is counted
+_MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
+_TELLING = 8  # calls that got other inputs; of a short batch a half
+_NATURAL_SHARE = 0.25  # by which calls differ, and more where caches are cold
+_NATURAL_SECONDS = 100e-6  # per batch
+
+_system_random = random.SystemRandom()
+
+
+@dataclass
+class Cost:
+    """Processor time of a batch that was looked into."""
+
+    cpu: float
+    calls: int
+
+    def above(self, usual: float) -> float:
+        """Seconds more than so many calls usually cost."""
+        return self.cpu - self.calls * usual
+
+
+@dataclass
+class SpotRounds:
+    """Those of one workload. `baselines`: others that take part, the reference first."""
+
+    candidate: Participant
+    baselines: Sequence[Participant]
+    sets: Iterator[InputSet]
+    length: int
+    verify: Callable[[list[InputSet], Batch], None]
+    _costs: list[Cost] = field(default_factory=list)
+    _reference_costs: list[Cost] = field(default_factory=list)
+    _tries: int = 0
+
+    def hold_by_chance(self, usual: Mapping[str, float], *, watched: bool) -> None:
+        """Let nobody foresee after which of the other rounds one of these follows."""
+        if self.length > 1 and _system_random.random() < _CHANCE:
+            self._hold(usual, watched=watched)
+
+    def hold_the_rest(self, usual: Mapping[str, float], *, watched: bool) -> None:
+        """Hold as many as are needed at least."""
+        while self.fell_short and self._tries < _MOST_TRIES:
+            self._hold(usual, watched=watched)
+
+    @property
+    def fell_short(self) -> bool:
+        """Are there fewer than are needed? Beside busy programs the judge may come too late."""
+        return self.length > 1 and len(self._costs) < _FEWEST
+
+    def _hold(self, usual: Mapping[str, float], *, watched: bool) -> None:
+        """Look into one batch. `usual`: seconds per call, by participant."""
+        self._tries += 1
+        reference = self.baselines[0]
+        count = _system_random.choice([n for n in (self.length, self.length // 2) if n > 1])
+        chosen = list(islice(self.sets, count))
+        self._run_those_before(chosen, watched=watched)
+        spot = SpotCheck(count * usual[self.candidate.name], count, self.sets.__next__)
+        batch = _run(self.candidate, chosen, spot, watched=watched)
+        late = self.candidate.came_late(spot)
+        if late is not None:
+            raise Rejected(
+                Reason.DEFERRED_WORK,
+                f"call {late} of {count} had returned, and its result was not there yet",
+            )
+        asked = self.candidate.bound_sets
+        idle = SpotCheck(count * usual[reference.name], count)
+        answered = _run(reference, asked, idle, watched=watched)
+        self.verify(asked, batch)
+        for participant in (self.candidate, *self.baselines):
+            participant.unbind()
+        if spot.exchanged >= min(_TELLING, count // 2):
+            self._costs.append(Cost(batch.windows.run_cpu, count))
+        self._reference_costs.append(Cost(answered.windows.run_cpu, count))
+
+    def _run_those_before(self, chosen: list[InputSet], *, watched: bool) -> None:
+        """In the order that a round has by chance: a pause must not announce this one."""
+        everyone = [self.candidate, *self.baselines]
+        order = _system_random.sample(everyone, len(everyone))
+        for participant in order[: order.index(self.candidate)]:
+            with blame(participant):
+                _run(participant, chosen, None, watched=watched)
+
+    def charge(self, candidate: Samples, reference: Samples) -> None:
+        """Add to the time of calls what they cost more in these rounds.
+
+        What it costs to be stopped, the reference's process shows. Of the counted rounds the
+        cheaper ones are taken, in case that calls were computed together in some of them.
+        """
+        if not self._costs:
+            return
+        theirs, usual = _cheaper_quarter(reference), _cheaper_quarter(candidate)
+        natural = statistics.median(cost.above(theirs) for cost in self._reference_costs)
+        tolerated = 2 * max(natural, 0.0) + _NATURAL_SECONDS
+        excess = statistics.median(
+            (cost.above((1 + _NATURAL_SHARE) * usual) - tolerated) / cost.calls
+            for cost in self._costs
+        )
+        if excess > 0:
+            # Where several cores took part, the time is shorter than what the processors spent.
+            cpu = sum(window.run_cpu for window in candidate.windows)
+            wall = excess * min(1.0, sum(w.run_wall for w in candidate.windows) / cpu)
+            candidate.seconds = [seconds + wall for seconds in candidate.seconds]
+
+
+def _run(
+    participant: Participant, sets: Sequence[InputSet], spot: SpotCheck | None, *, watched: bool
+) -> Batch:
+    watch = participant.sampler if watched else None
+    participant.bind(sets)
+    batch = participant.run(watch=watch) if spot is None else participant.run_stopping(spot, watch)
+    if watch is not None:
+        watch.drain()
+    return batch
+
+
+def _cheaper_quarter(samples: Samples) -> float:
+    """Processor time per call that a quarter of the rounds stayed below."""
+    pairs = zip(samples.windows, samples.lengths, strict=True)
+    ordered = sorted(window.run_cpu / calls for window, calls in pairs)
+    return ordered[len(ordered) // 4]

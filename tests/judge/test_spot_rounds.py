@@ -1,0 +1,158 @@
+"""Rounds that are looked into: which ones, who takes part, and what they say about the time of a
+call. The processes are stand-ins with known speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, cast
+
+import pytest
+import torch
+
+from kernel_smith.evaluation.judge.inputs.reference import InputSet
+from kernel_smith.evaluation.judge.platform.batch import Batch, Windows
+from kernel_smith.evaluation.judge.platform.participant import Participant
+from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
+from kernel_smith.evaluation.judge.rejection import Rejected
+from kernel_smith.evaluation.judge.timing.host_clock import Samples
+from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
+from kernel_smith.records import Reason
+
+SECONDS = 1e-3
+USUAL = {"candidate": SECONDS, "eager": SECONDS}
+
+
+class Pretender:
+    """Calls take a millisecond of processor time, and so much more when it is stopped."""
+
+    sampler = None
+
+    def __init__(self, name: str, more: float = 0.0, *, too_fast: bool = False) -> None:
+        self.name, self.more, self.too_fast = name, more, too_fast
+        self.ran: list[tuple[list[str], bool]] = []  # on which sets, and whether it was stopped
+        self.late: int | None = None
+        self.bound_sets: list[InputSet] = []
+
+    def bind(self, sets: list[InputSet]) -> None:
+        self.bound_sets = list(sets)
+
+    def unbind(self) -> None:
+        self.bound_sets = []
+
+    def run(self, watch: Any = None) -> Batch:
+        return self._batch(stopped=False)
+
+    def run_stopping(self, spot: SpotCheck, watch: Any = None) -> Batch:
+        if self.name == "candidate" and not self.too_fast:
+            assert spot._draw is not None
+            self.bound_sets[-1] = spot._draw()
+            spot.exchanged = 100
+        return self._batch(stopped=True)
+
+    def came_late(self, spot: SpotCheck) -> int | None:
+        return self.late
+
+    def _batch(self, *, stopped: bool) -> Batch:
+        self.ran.append(([inputs.label for inputs in self.bound_sets], stopped))
+        calls = len(self.bound_sets)
+        cpu = calls * SECONDS * (1 + self.more * stopped)
+        return Batch(calls, Windows(cpu, cpu, 0.0, 0.0), None, [], SECONDS)
+
+
+def numbered_sets() -> Iterator[InputSet]:
+    return (InputSet([], [torch.zeros(0)], str(number)) for number in count())
+
+
+def spots(candidate: Pretender, *baselines: Pretender, length: int = 8) -> SpotRounds:
+    def verify(sets: list[InputSet], batch: Batch) -> None:
+        assert len(sets) == batch.calls
+        assert [inputs.label for inputs in sets] == candidate.ran[-1][0] == baselines[0].ran[-1][0]
+
+    return SpotRounds(
+        cast(Participant, candidate),
+        [cast(Participant, baseline) for baseline in baselines],
+        numbered_sets(),
+        length,
+        verify,
+    )
+
+
+def held(candidate: Pretender, eager: Pretender) -> SpotRounds:
+    rounds = spots(candidate, eager)
+    rounds.hold_the_rest(USUAL, watched=False)
+    return rounds
+
+
+def charged(candidate: Pretender, eager: Pretender) -> float:
+    """The time of a call after the rounds, of a millisecond."""
+    rounds = held(candidate, eager)
+    samples = {"candidate": Samples(), "eager": Samples()}
+    for own in samples.values():
+        for _ in range(8):
+            cpu = 8 * SECONDS
+            own.add(Batch(8, Windows(cpu, cpu, 0.0, 0.0), None, [], SECONDS), 0.0)
+    rounds.charge(samples["candidate"], samples["eager"])
+    return max(samples["candidate"].seconds)
+
+
+def test_the_reference_answers_what_the_candidate_was_asked_in_the_end() -> None:
+    candidate, eager = Pretender("candidate"), Pretender("eager")
+    held(candidate, eager)
+    assert len(candidate.ran) == 3
+    stopped = [labels for labels, is_stopped in eager.ran if is_stopped]
+    assert stopped == [labels for labels, _ in candidate.ran]
+
+
+def test_others_run_before_the_candidate_as_often_as_in_other_rounds() -> None:
+    """A candidate that is never preceded by anybody knew where it is."""
+    seen = set()
+    for _ in range(40):
+        candidate, eager, compiled = (Pretender(n) for n in ("candidate", "eager", "compile"))
+        rounds = spots(candidate, eager, compiled)
+        rounds._hold(USUAL | {"compile": SECONDS}, watched=False)
+        seen.add(sum(not stopped for other in (eager, compiled) for _, stopped in other.ran))
+    assert seen == {0, 1, 2}
+
+
+def test_a_batch_of_one_call_is_not_looked_into() -> None:
+    candidate = Pretender("candidate")
+    rounds = spots(candidate, Pretender("eager"), length=1)
+    rounds.hold_the_rest(USUAL, watched=False)
+    for _ in range(100):
+        rounds.hold_by_chance(USUAL, watched=False)
+    assert candidate.ran == []
+    assert not rounds.fell_short
+
+
+def test_some_rounds_are_held_in_the_midst_of_timing_and_not_all() -> None:
+    candidate = Pretender("candidate")
+    rounds = spots(candidate, Pretender("eager"))
+    for _ in range(200):
+        rounds.hold_by_chance(USUAL, watched=False)
+    assert 0 < len(candidate.ran) < 200
+    assert {len(labels) for labels, _ in candidate.ran} == {4, 8}
+
+
+def test_a_judge_that_always_comes_too_late_gives_up_and_says_so() -> None:
+    rounds = held(Pretender("candidate", too_fast=True), Pretender("eager"))
+    assert rounds.fell_short
+    assert not held(Pretender("candidate"), Pretender("eager")).fell_short
+
+
+def test_a_result_that_came_late_is_deferred_work() -> None:
+    candidate = Pretender("candidate")
+    candidate.late = 2
+    with pytest.raises(Rejected, match="call 2 of") as caught:
+        held(candidate, Pretender("eager"))
+    assert caught.value.reason is Reason.DEFERRED_WORK
+
+
+def test_calls_cost_what_they_cost_when_nothing_could_be_known_ahead() -> None:
+    assert charged(Pretender("candidate", 4.0), Pretender("eager")) > 4 * SECONDS
+    assert charged(Pretender("candidate"), Pretender("eager")) == pytest.approx(SECONDS)
+
+
+def test_what_being_stopped_costs_everybody_is_not_charged() -> None:
+    assert charged(Pretender("candidate", 0.2), Pretender("eager")) == pytest.approx(SECONDS)
+    assert charged(Pretender("candidate", 0.8), Pretender("eager", 0.5)) == pytest.approx(SECONDS)
