@@ -90,8 +90,9 @@ def _print(given: Assignment, path: Path) -> None:
     for lesson in request.lessons:
         console.print(f"Learned: {lesson}", markup=False)
     for exemplar in request.exemplars:
-        step = given.steps.get(exemplar.candidate.content_hash)
-        where = "Another program" if step is None else f"Another program of the run: step {step}"
+        number = given.steps.get(exemplar.candidate.content_hash)
+        of_run = "" if number is None else f" of the run: step {number}"
+        where = f"Another program{of_run}"
         console.print(f"{where}, {exemplar.score:.2f}x", markup=False)
 
 
