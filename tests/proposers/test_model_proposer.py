@@ -199,6 +199,7 @@ def test_a_model_that_is_shown_one_workloads_part_changes_that_alone_and_mends_i
     assert "`odd` is the one with the most left to gain: it is at 20%" in shown
     repair = server.requests[1]["messages"][-1]["content"]
     assert wrong in repair and "run_wide, 62 lines]" in repair
+    assert "leave these lines where they are" in repair and "SEARCH/REPLACE" in repair
     assert first.candidate.source == _PROGRAM.replace("    x = x + 9", wrong, 1)
     assert second.candidate.source == _PROGRAM.replace("    x = x + 9", right, 1)
 

@@ -82,10 +82,10 @@ class StepText:
         known, parent = self._known(request, extent), self._parent(request, extent, shown)
         return "\n\n".join([*known, *parent, *self._now(request, form)])
 
-    def repair(self, program: str, evaluation: Evaluation, form: Form) -> str:
+    def repair(self, program: Folded, evaluation: Evaluation, form: Form) -> str:
         return self._fill(
             "repair",
-            program=fenced(program) if program else "",
+            program=fenced(program.text) + self._folded(program) if program.text else "",
             evaluation=told(evaluation),
             request=self._fill(f"repair_{form}"),
         )
@@ -152,7 +152,7 @@ class StepText:
             yield self._fill("question", question=question.text)
         elif broken is not None:
             elite = broken.program
-            yield self.repair(elite.candidate.source, elite.evaluation, form)
+            yield self.repair(Folded(elite.candidate.source), elite.evaluation, form)
         else:
             if plan is not None:
                 yield self._fill("plan", plan=clip(plan.text, _PLAN_LENGTH))
