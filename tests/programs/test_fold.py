@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernel_smith.programs.fold import fold
 
+RESULTS = Path(__file__).parents[2] / "results" / "h200" / "triton"
 PROGRAM = '''import torch
 from kernel_smith.inline import cpp
 
@@ -81,6 +84,16 @@ def test_what_only_other_workloads_need_is_folded() -> None:
 def test_nothing_is_lost(workload: str) -> None:
     shown = fold(PROGRAM, workload, ["odd", "wide"])
     assert shown.hidden and shown.unfold(shown.text) == PROGRAM
+
+
+@pytest.mark.parametrize("task", ["greedy_token", "bias_gradient_tokens"])
+def test_of_a_compilers_triton_program_little_is_left_to_read(task: str) -> None:
+    source = (RESULTS / task / "kernel.py").read_text()
+    workloads = re.findall(r"^def run_(\w+)\(", source, re.MULTILINE)
+    for workload in workloads:
+        shown = fold(source, workload, workloads)
+        assert shown.unfold(shown.text) == source
+        assert shown.text.count("\n") < 0.4 * source.count("\n")
 
 
 def test_a_change_of_what_is_shown_is_one_of_the_program() -> None:

@@ -27,6 +27,7 @@ from kernel_smith.records import (
     Exemplars,
     Focus,
     Lessons,
+    Plan,
     Proposal,
     Reason,
     Request,
@@ -198,8 +199,23 @@ def test_a_model_that_is_shown_one_workloads_part_changes_that_alone_and_mends_i
     assert "`odd` is the one with the most left to gain: it is at 20%" in shown
     repair = server.requests[1]["messages"][-1]["content"]
     assert wrong in repair and "run_wide, 62 lines]" in repair
+    assert "leave these lines where they are" in repair and "SEARCH/REPLACE" in repair
     assert first.candidate.source == _PROGRAM.replace("    x = x + 9", wrong, 1)
     assert second.candidate.source == _PROGRAM.replace("    x = x + 9", right, 1)
+
+
+def test_who_carries_out_a_plan_is_shown_the_whole_program() -> None:
+    """It may be about any workload."""
+    focus = Focus(workload="odd", why="it is slow")
+    candidate = Candidate(source=_PROGRAM, name="mine.py")
+    parent = Elite(candidate=candidate, evaluation=made_up(_TWO, candidate, 1.0))
+    planned = (focus, Plan(text="Unroll the additions of run_wide."))
+    asking = Request(task=_TWO, backend="cpp", parent=parent, context=planned)
+    with OpenAIServer([answer(CHILD)]) as server, proposer(server) as asked:
+        made = asked.propose(asking)
+    shown = server.requests[0]["messages"][1]["content"]
+    assert shown.count("    x = x + 9\n") == 2 and "Where to begin" not in shown
+    assert "focus" not in made.details
 
 
 def test_of_programs_beside_the_parent_the_same_part_is_shown() -> None:

@@ -56,6 +56,7 @@ def search(
     budget: Budget | None = None,
     starts: Sequence[Candidate] | None = None,
     in_flight: int = 1,
+    winners: Sequence[Path] = (),
 ) -> Searched:
     """Search with a model alone, which is asked so many things at a time."""
     with (
@@ -70,6 +71,7 @@ def search(
             models={"models": [{"name": "m", "base_url": server.base_url, "retries": 0}]},
             rebudget=None if budget is None else lambda _: budget,
             starts=starts,
+            winners=winners,
         ).model_copy(update={"proposals_in_flight": in_flight})
         with Run.start(store, task, config) as run:
             why = run.search(TrivialEngine(judge))

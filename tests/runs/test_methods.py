@@ -202,6 +202,19 @@ def lineage(found: Searched, step: Any) -> Iterator[str]:
         name = found.state.steps_about(name)[0].parent
 
 
+def test_tree_search_retrieves_what_won_on_the_nearest_tasks(tmp_path: Path, task: Task) -> None:
+    near = task.model_copy(update={"name": "near", "source": "class Model:\n    x = softmax(x)\n"})
+    mine = task.model_copy(update={"source": near.source + "# mine\n"})
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    search(theirs, near, "greedy", [answer(7.5)] * 4, Budget(evaluations=2), [program(1.0)])
+    places = [theirs / "runs.sqlite"]
+    found = search(
+        tmp_path, mine, "uct", [answer(2.0)], Budget(rounds=1), [program(1.0)], winners=places
+    )
+    assert "For the task near, 7.50x" in found.asked[0][1]["content"]
+
+
 def test_asks_of_a_tree_search_that_are_under_way_are_not_sent_after(task: Task) -> None:
     """Nobody has answered yet, so the same node is not the best choice for ever."""
     config = configure(task, "cpp", method="uct", proposers=["mutator"], starts=[program(1.0)])

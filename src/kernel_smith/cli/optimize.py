@@ -98,6 +98,7 @@ def optimize(
         list[Path] | None,
         typer.Option(
             "--winners",
+            metavar="PATH",
             help="A store or a folder of results, whose winners on other tasks a model is shown, "
             "beside those of the run's own store; may be repeated.",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -74,6 +75,8 @@ class RunState(RunFacts):
     """Who is best on which workload."""
     baselines: dict[str, float] = field(default_factory=dict)
     """How many times as fast as eager the framework's compiler is, by mode, as far as is known."""
+    children: Counter[str] = field(default_factory=Counter)
+    """How many programs were made from each."""
     _concerned: dict[str, list[Step]] = field(default_factory=dict)
     """The steps from and to a program."""
     made: dict[str, Step] = field(default_factory=dict)
@@ -160,6 +163,7 @@ class RunState(RunFacts):
         self.made.setdefault(proposal.candidate.content_hash, step)
         self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:
+            self.children[step.parent] += 1
             self._concerned.setdefault(step.parent, []).append(step)
         return step
 

@@ -24,8 +24,7 @@ def focus_of(state: RunState, parent: str) -> Focus | None:
     ordered = _furthest_first(state.evaluated[parent].evaluation) or _slowest_first(state, parent)
     if not ordered:
         return None
-    made = sum(step.parent == parent for step in state.steps_about(parent))
-    return ordered[made // _ATTEMPTS % len(ordered)]
+    return ordered[state.children[parent] // _ATTEMPTS % len(ordered)]
 
 
 def _furthest_first(evaluation: Evaluation) -> list[Focus]:

@@ -21,12 +21,12 @@ from kernel_smith.proposers.model.patience import Patience
 from kernel_smith.proposers.model.preflight import demand_prices
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.proposers.model.repair import NearMiss, Waiting, depth, follow_up
+from kernel_smith.proposers.model.sections import focus_of
 from kernel_smith.proposers.model.transport import Transport
 from kernel_smith.records import (
     Broken,
     Candidate,
     Evaluation,
-    Focus,
     Message,
     Note,
     Plan,
@@ -128,7 +128,7 @@ class ModelProposer:
             beside = (elite.candidate.content_hash for elite in prompt.exemplars)
             parents = (base.content_hash, *beside)
         shown, details = prompt.parent, note_parent(request.parent)
-        focus = request.section(Focus)
+        focus = focus_of(request)
         if shown.hidden and focus is not None:
             details[_FOLDED] = focus.workload
         broken = request.section(Broken)

@@ -90,9 +90,9 @@ class Prompts:
         said = Message(role="assistant", content=shown or "(nothing)")
         return (*messages, said, request)
 
-    def repair(self, program: str, evaluation: Evaluation) -> Message:
+    def repair(self, program: Folded, evaluation: Evaluation) -> Message:
         """The request to mend. `program` may be empty if the conversation shows it."""
-        form = self._form_for(Folded(program))
+        form = self._form_for(program)
         return Message(role="user", content=self._step.repair(program, evaluation, form))
 
     def shown(self, request: Request) -> Folded:

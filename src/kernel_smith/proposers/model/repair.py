@@ -58,15 +58,14 @@ def follow_up(
     earlier = proposal.conversation.messages
     said = without_thoughts(proposal.conversation.response).strip()
     whole = proposal.details.get("mode") == "full" and not shown.hidden
-    program = shown.text
     messages = (
         *earlier,
         Message(role="assistant", content=said),
-        prompts.repair("" if whole else program, evaluation),
+        prompts.repair(Folded("") if whole else shown, evaluation),
     )
     if prompts.fits(messages):
         return messages
-    return (earlier[0], prompts.repair(program, evaluation))
+    return (earlier[0], prompts.repair(shown, evaluation))
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,10 @@ class StepText:
         known, parent = self._known(request, extent), self._parent(request, extent, shown)
         return "\n\n".join([*known, *parent, *self._now(request, form)])
 
-    def repair(self, program: str, evaluation: Evaluation, form: Form) -> str:
+    def repair(self, program: Folded, evaluation: Evaluation, form: Form) -> str:
         return self._fill(
             "repair",
-            program=fenced(program) if program else "",
+            program=fenced(program.text) + self._folded(program) if program.text else "",
             evaluation=told(evaluation),
             request=self._fill(f"repair_{form}"),
         )
@@ -121,8 +121,8 @@ class StepText:
                 evaluation=said,
                 verdict=headline(evaluation),
             )
-        focus = request.section(Focus)
-        if focus is not None and request.section(Question) is None:
+        focus = focus_of(request)
+        if focus is not None:
             yield self._fill("focus", workload=focus.workload, why=focus.why)
         attempts = request.section(Attempts)
         if extent.attempts and attempts is not None:
@@ -152,7 +152,7 @@ class StepText:
             yield self._fill("question", question=question.text)
         elif broken is not None:
             elite = broken.program
-            yield self.repair(elite.candidate.source, elite.evaluation, form)
+            yield self.repair(Folded(elite.candidate.source), elite.evaluation, form)
         else:
             if plan is not None:
                 yield self._fill("plan", plan=clip(plan.text, _PLAN_LENGTH))
@@ -167,14 +167,21 @@ def others_of(request: Request) -> tuple[Elite, ...]:
     return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
 
 
+def focus_of(request: Request) -> Focus | None:
+    """The workload to begin with, where it is for whoever is asked to decide what to change: plans
+    and questions may be about any."""
+    decided = any(isinstance(part, Question | Plan | Broken) for part in request.context)
+    return None if decided else request.section(Focus)
+
+
 def focused(source: str, request: Request, workload: str | None = None) -> Folded:
     """A program without what only other workloads need than the request's focus, or than this one;
     all of it where there is none, or hardly anything would be left out."""
-    focus = request.section(Focus)
-    if workload is None and focus is not None and request.section(Question) is None:
-        workload = focus.workload
     if workload is None:
-        return Folded(source)
+        focus = focus_of(request)
+        if focus is None:
+            return Folded(source)
+        workload = focus.workload
     found = fold(source, workload, [other.name for other in request.task.workloads])
     return found if found.lines >= _WORTH_FOLDING else Folded(source)
 
