@@ -121,7 +121,7 @@ def test_what_flattered_the_search_is_not_called_faster(task: Task, config: RunC
     assert not run.state.is_confirmed
     assert of_run(run.state) == 1
     words = confirmation_in_words(run.state)
-    assert words.startswith("That it is faster than eager and compile is not shown.")
+    assert words.startswith("That it is faster than eager and torch.compile is not shown.")
     assert run.end.best == program(1.88).content_hash
 
 
