@@ -83,7 +83,7 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     assert lines[-1] == "ended: the budget of 2 evaluations is spent"
     assert re.fullmatch(r" +measuring step \d+ at full length, which chooses nobody", lines[-3])
     shown = r"[\d.]+x the speed of {} \(95%: [\d.]+ to [\d.]+\): faster"
-    both = f"{shown.format('eager')}; {shown.format('compile')}"
+    both = f"{shown.format('eager')}; {shown.format('torch.compile')}"
     assert re.fullmatch(rf" +at full length: step \d+ {both}", lines[-2])
     assert "\x1b" not in done.out + done.err
     assert "ok: correct, " in done.out

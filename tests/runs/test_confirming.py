@@ -154,7 +154,7 @@ def test_faster_than_eager_alone_is_not_enough(task: Task, config: RunConfig) ->
 
     run = Finished(task, config, Compiled(speed_of), [2.0])
     assert of_run(run.state) == 1
-    assert confirmation_in_words(run.state).startswith("That it is faster than compile is not")
+    assert confirmation_in_words(run.state).startswith("That it is faster than torch.compile is not")
     assert describe_confirmation(run.state)["faster_than"] == ["eager"]
 
 
