@@ -154,7 +154,8 @@ def test_faster_than_eager_alone_is_not_enough(task: Task, config: RunConfig) ->
 
     run = Finished(task, config, Compiled(speed_of), [2.0])
     assert of_run(run.state) == 1
-    assert confirmation_in_words(run.state).startswith("That it is faster than torch.compile is not")
+    words = confirmation_in_words(run.state)
+    assert words.startswith("That it is faster than torch.compile is not shown")
     assert describe_confirmation(run.state)["faster_than"] == ["eager"]
 
 
