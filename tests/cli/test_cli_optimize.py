@@ -83,11 +83,11 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     assert lines[-1] == "ended: the budget of 2 evaluations is spent"
     assert re.fullmatch(r" +measuring step \d+ at full length, which chooses nobody", lines[-3])
     shown = r"[\d.]+x the speed of {} \(95%: [\d.]+ to [\d.]+\): faster"
-    both = f"{shown.format('eager')}; {shown.format('compile')}"
+    both = f"{shown.format('eager')}; {shown.format('torch.compile')}"
     assert re.fullmatch(rf" +at full length: step \d+ {both}", lines[-2])
     assert "\x1b" not in done.out + done.err
     assert "ok: correct, " in done.out
-    assert "Confirmed: it is faster than eager and compile." in done.out
+    assert "Confirmed: it is faster than eager and torch.compile." in done.out
     assert "next: kernel-smith report" in done.out
 
     again = cli(*resume_command(done.out)[:-1], 3, "--json", "-o", "best.py")
@@ -133,7 +133,9 @@ def test_a_run_says_and_exits_with_what_its_winner_shows_when_it_is_measured_onc
     assert done.code == code, done.out + done.err
     assert f"ok: correct, {truth:.3g}" in done.out, "the figure that chose it is not shown"
     words = (
-        "Confirmed: it is faster" if truth > 1 else "That it is faster than eager and compile is"
+        "Confirmed: it is faster"
+        if truth > 1
+        else "That it is faster than eager and torch.compile is"
     )
     assert words in done.out
     winner = stored().best

@@ -64,7 +64,7 @@ def test_the_version_is_the_packages(cli: Cli) -> None:
     ("arguments", "what", "hint"),
     [
         (["optimise"], "No such command 'optimise'", "kernel-smith --help"),
-        (["evaluate"], "Missing argument 'task'", "kernel-smith evaluate --help"),
+        (["evaluate"], "Missing argument 'TASK'", "kernel-smith evaluate --help"),
         (["evaluate", "a", "--half-width"], "--half-width", "kernel-smith --help"),
         (
             ["optimize", "a", "--evaluations", "0"],

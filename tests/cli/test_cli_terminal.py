@@ -164,6 +164,7 @@ def test_the_last_word_is_to_use_it_or_to_keep_pytorch() -> None:
 
 def test_counts_are_words() -> None:
     assert [counted(n, "step") for n in (0, 1, 1234)] == ["0 steps", "1 step", "1,234 steps"]
+    assert [counted(n, "family", "families") for n in (1, 2)] == ["1 family", "2 families"]
 
 
 def test_a_list_of_tasks_that_is_piped_has_a_line_for_each(cli: Callable[..., Any]) -> None:

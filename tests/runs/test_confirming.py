@@ -121,7 +121,7 @@ def test_what_flattered_the_search_is_not_called_faster(task: Task, config: RunC
     assert not run.state.is_confirmed
     assert of_run(run.state) == 1
     words = confirmation_in_words(run.state)
-    assert words.startswith("That it is faster than eager and compile is not shown.")
+    assert words.startswith("That it is faster than eager and torch.compile is not shown.")
     assert run.end.best == program(1.88).content_hash
 
 
@@ -154,7 +154,8 @@ def test_faster_than_eager_alone_is_not_enough(task: Task, config: RunConfig) ->
 
     run = Finished(task, config, Compiled(speed_of), [2.0])
     assert of_run(run.state) == 1
-    assert confirmation_in_words(run.state).startswith("That it is faster than compile is not")
+    words = confirmation_in_words(run.state)
+    assert words.startswith("That it is faster than torch.compile is not shown")
     assert describe_confirmation(run.state)["faster_than"] == ["eager"]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from kernel_smith.bench.report import MADE_UP, shown
 from kernel_smith.records.bench import BenchRow, Board
+from kernel_smith.records.counts import counted
 
 _WIDTH = 80
 _NAME, _CELL = 20, 19
@@ -46,7 +47,8 @@ def _board(board: Board) -> Iterator[str]:
             yield _category(name, str(each.problems), str(each.solved), shown(each.amsr))
     cost = scores.cost
     model = f", {cost.tokens:,} tokens, ${cost.dollars:.2f}" if cost.tokens else ""
-    yield f"cost: {cost.evaluations} evaluations, {cost.device_seconds:.0f} s of evaluating{model}"
+    evaluations = counted(cost.evaluations, "evaluation")
+    yield f"cost: {evaluations}, {cost.device_seconds:.0f} s of evaluating{model}"
     if scores.limit_share is not None:
         yield f"median share of the device's limit: {scores.limit_share:.0%}"
 

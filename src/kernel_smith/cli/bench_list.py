@@ -57,6 +57,7 @@ def list_problems(
             console.print(f"broken: {each.why_broken}", markup=False)
     counts = Counter(each.category for each in found)
     shown = "; ".join(f"{name} {count}" for name, count in counts.most_common())
-    console.print(f"{counted(len(found), 'problem')}: {shown}", markup=False)
+    categories = counted(len(counts), "category", "categories")
+    console.print(f"{counted(len(found), 'problem')} in {categories}: {shown}", markup=False)
     words = shlex.join(["kernel-smith", "bench", *suites])
     print_next(f"{words} --method greedy --evaluations 10", "solve them")

@@ -14,6 +14,7 @@ from kernel_smith.cli.options import EngineAddress, Lanes, Quiet
 from kernel_smith.cli.output import console, errors, print_json, print_next, progress
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Interval
+from kernel_smith.records.counts import counted
 
 if TYPE_CHECKING:
     from kernel_smith.bench.compare import Change, Comparison
@@ -107,7 +108,7 @@ def _viewed(folders: Sequence[str]) -> str:
 def _print_comparison(found: Comparison) -> None:
     left_out = f", {len(found.left_out)} left out" if found.left_out else ""
     console.print(f"A  {found.a}\nB  {found.b}", markup=False)
-    console.print(f"{found.precision}: {found.paired} problems{left_out}", markup=False)
+    console.print(f"{found.precision}: {counted(found.paired, 'problem')}{left_out}", markup=False)
     for name, change in (
         ("correct", found.correct),
         ("fast_1", found.fast_1),
@@ -174,7 +175,7 @@ def verify(
         for each in found:
             console.print(_verdict(each), markup=False)
         stands = sum(each.verdict == "stands" for each in found)
-        console.print(f"{stands} of {len(found)} winners stand", markup=False)
+        console.print(f"{stands} of {counted(len(found), 'winner')} stand", markup=False)
         print_next(_viewed([str(result)]), "look at them, as one HTML file")
     if not found:
         errors.print("note: the result has no winners", markup=False)

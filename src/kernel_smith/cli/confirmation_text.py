@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_smith.records import faster_than
+from kernel_smith.records.prose import spoken
 
 if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
@@ -22,8 +23,8 @@ def confirmation_in_words(state: RunState) -> str:
     missing = [name for name in asked if name not in faster]
     chosen = "These measurements did not choose it."
     if not missing:
-        return f"Confirmed: it is faster than {' and '.join(faster)}. {chosen}"
-    return f"That it is faster than {' and '.join(missing)} is not shown. {chosen}"
+        return f"Confirmed: it is faster than {' and '.join(map(spoken, faster))}. {chosen}"
+    return f"That it is faster than {' and '.join(map(spoken, missing))} is not shown. {chosen}"
 
 
 def advice(state: RunState, path: Path) -> str:
@@ -44,8 +45,7 @@ def advice(state: RunState, path: Path) -> str:
 
 
 def _name(baseline: str) -> str:
-    names = {"eager": "eager PyTorch", "compile": "torch.compile"}
-    return names.get(baseline, f"the baseline {baseline}")
+    return "eager PyTorch" if baseline == "eager" else spoken(baseline)
 
 
 def describe_confirmation(state: RunState) -> dict[str, Any]:

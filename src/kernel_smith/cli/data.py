@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from kernel_smith.cli.options import EngineAddress, Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
+from kernel_smith.records.counts import counted
 
 if TYPE_CHECKING:
     from kernel_smith.trajectories.build import BuildResult, BuildSettings
@@ -154,11 +155,11 @@ def _settings(**fields: Any) -> BuildSettings:
 
 def _print_result(settings: BuildSettings, result: BuildResult) -> None:
     kept = sum(result.rows.values())
-    read = _some(result.steps_read, "step")
-    console.print(f"{_some(kept, 'example')} of {read}", style="bold", markup=False)
+    read = counted(result.steps_read, "step")
+    console.print(f"{counted(kept, 'example')} of {read}", style="bold", markup=False)
     for split, rows in result.rows.items():
         tasks = result.tasks[split]
-        console.print(f"{split}: {_some(rows, 'row')} of {_some(tasks, 'task')}", markup=False)
+        console.print(f"{split}: {counted(rows, 'row')} of {counted(tasks, 'task')}", markup=False)
     _print_counts("refused by", result.refused)
     _print_counts("left out", result.left_out)
     for path in result.files:
@@ -174,7 +175,3 @@ def _print_counts(title: str, counts: dict[str, int]) -> None:
     said: Sequence[str] = [f"{name} {count}" for name, count in counts.items() if count]
     if said:
         console.print(f"{title}: {', '.join(said)}", markup=False)
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

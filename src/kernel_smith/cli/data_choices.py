@@ -12,6 +12,7 @@ import typer
 from kernel_smith.cli.options import Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.errors import BadInput
+from kernel_smith.records.counts import counted
 
 if TYPE_CHECKING:
     from kernel_smith.training.choices.table import State
@@ -72,7 +73,8 @@ def choices(
         print_json({"questions": count, "edits": edits, "families": left, "file": str(output)})
         return
     console.print(
-        f"{count} questions about {edits} judged edits of {len(left)} families are in {output}.",
+        f"{output}: {counted(count, 'question')} about {counted(edits, 'judged edit')} of "
+        f"{counted(len(left), 'family', 'families')}",
         markup=False,
     )
     command = ["kernel-smith", "train", "chooser", str(output), "--model", "MODEL", "-o", "chooser"]

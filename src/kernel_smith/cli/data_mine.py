@@ -11,6 +11,7 @@ import typer
 from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.options import Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.records.counts import counted
 
 if TYPE_CHECKING:
     from kernel_smith.trajectories.mine import Summary
@@ -70,7 +71,7 @@ def mine(
 
 
 def _print(summary: Summary, folder: Path) -> None:
-    console.print(f"{folder}: {summary.written} tasks", style="bold", markup=False)
+    console.print(f"{folder}: {counted(summary.written, 'task')}", style="bold", markup=False)
     console.print(
         f"  {summary.found} classes, {summary.standalone} stand alone, "
         f"{summary.ran} run, {summary.written} written",

@@ -14,14 +14,16 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from kernel_smith.errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _LEAST_WORDS = 30  # columns that are left to the last cell of a row
 _LABEL = re.compile(r"\S+ {2,}")
@@ -155,6 +157,8 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _table(rows: Sequence[Sequence[str]], spare: Sequence[str], width: int) -> Table:
+    from rich.table import Table
+
     widths = _widths(rows)
     widths[-1] = min(widths[-1], _LEAST_WORDS)
     shown = list(range(len(rows[0])))

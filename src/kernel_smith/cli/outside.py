@@ -77,7 +77,7 @@ def _print(given: Assignment, path: Path) -> None:
     request = given.request
     task = f"{request.task.name} (precision {request.task.precision})"
     step = "" if given.parent_step is None else f" from step {given.parent_step}"
-    console.print(f"Improve {path}{step}, which does task {task}.", style="bold")
+    console.print(f"Improve {path}{step}, which does task {task}.", style="bold", markup=False)
     console.print(request.hardware, markup=False)
     assert request.parent is not None
     judged = request.parent.evaluation

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kernel_smith.cli.output import console, errors, print_json, print_next
+from kernel_smith.records.counts import counted
 
 # What serving needs is imported where it is used: it would double the time that `--help` takes.
 _DEFAULT_PORT = 8300
@@ -83,7 +84,7 @@ def serve(
         host, port, store, lanes, engine, clients, _allowed(task), max_waiting, drain_seconds
     )
     if given_back:
-        errors.print(f"{given_back} evaluations were not finished; they begin anew next time")
+        errors.print(f"not finished, and begun anew next time: {counted(given_back, 'evaluation')}")
 
 
 def _serve(

@@ -11,6 +11,7 @@ import typer
 
 from kernel_smith.cli.options import EngineAddress, Lanes, Quiet
 from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.records.counts import counted
 
 if TYPE_CHECKING:
     from kernel_smith.training.running import Trained
@@ -155,7 +156,9 @@ def chooser(
     elif is_main_process():
         adapter = trained.final / "adapter"
         policy = adapter if adapter.is_dir() else trained.final
-        console.print(f"After {trained.steps} steps the best chooser is in {policy}.", markup=False)
+        console.print(
+            f"After {counted(trained.steps, 'step')} the best chooser is in {policy}.", markup=False
+        )
         command = ["kernel-smith", "optimize", "TASK", "--proposer", "chooser"]
         print_next(shlex.join([*command, "--policy", str(policy)]), "let it choose edits")
 
@@ -211,7 +214,7 @@ def _show(trained: Trained, *, as_json: bool) -> None:
         )
         return
     where = model if merged else adapter
-    console.print(f"After {trained.steps} steps the model is in {where}.", markup=False)
+    console.print(f"After {counted(trained.steps, 'step')} the model is in {where}.", markup=False)
     if not merged:
         command = shlex.join(["kernel-smith", "train", "merge", str(adapter), "-o", str(model)])
         print_next(command, "make a model of the adapter")

@@ -87,15 +87,20 @@ def _where_untimed(evaluation: Evaluation) -> str:
     return f"{place}, which is conformance: {evaluation.backend} hardware has not seen it"
 
 
+def spoken(baseline: str) -> str:
+    """Return what people call a baseline."""
+    return {"compile": "torch.compile", "graph": "eager as a CUDA graph"}.get(baseline, baseline)
+
+
 def describe_speedup(speedup: Interval, baseline: str) -> str:
     """`1.52x the speed of eager (95%: 1.49 to 1.55)`, and whether that is any different."""
-    shown = _ratio(speedup, f"the speed of {baseline} ")
+    shown = _ratio(speedup, f"the speed of {spoken(baseline)} ")
     return shown if speedup.decided else f"{shown}, no difference shown"
 
 
 def describe_shown(against: BaselineSpeedup) -> str:
     """The speedup over one baseline, and whether it says that the candidate is faster."""
-    shown = _ratio(against.speedup, f"the speed of {against.baseline} ")
+    shown = _ratio(against.speedup, f"the speed of {spoken(against.baseline)} ")
     return f"{shown}: {'faster' if against.speedup.low > 1 else 'faster is not shown'}"
 
 
@@ -177,7 +182,7 @@ def _launching(replayed: float, plain: float) -> str:
 
 def _baseline(item: BaselineTiming) -> str:
     shown = (
-        f"{describe_speedup(item.speedup, item.baseline)}; {item.baseline} takes "
+        f"{describe_speedup(item.speedup, item.baseline)}; {spoken(item.baseline)} takes "
         f"{seconds(item.seconds.p50)} (P99 {seconds(item.seconds.p99)})"
     )
     if item.plain_speedup is not None:
