@@ -82,6 +82,8 @@ def test_an_honest_candidate_is_ok(
     assert evaluation.timing is not None
     assert [w.workload for w in evaluation.timing.workloads] == ["default"]
     assert evaluation.timing.speedup.low <= evaluation.timing.speedup.high
+    read_and_written = 2 * 32 * 64 * 4
+    assert [(w.bytes, w.flops) for w in evaluation.work] == [(read_and_written, 0)]
     assert {"screen", "compile", "load", "correctness", "timing"} <= set(evaluation.seconds)
     assert "checking default" in steps
 

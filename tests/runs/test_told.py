@@ -27,6 +27,7 @@ from kernel_smith.records import (
     StepEvaluated,
     StepProposed,
     Task,
+    WorkloadWork,
 )
 from kernel_smith.runs.config import winners_from
 from kernel_smith.runs.hardware import describe_hardware
@@ -171,13 +172,17 @@ def test_a_task_of_one_workload_has_nothing_to_choose(task: Task) -> None:
     assert focus_of(state, own.content_hash) is None
 
 
-def test_the_machine_is_described_by_its_vectors_and_caches(task: Task) -> None:
+def test_the_machine_is_described_by_what_it_has_and_what_there_is_to_do(
+    task: Task,
+) -> None:
     shown = made_up(task, program(1.0), 1.0)
     machine = shown.environment.model_copy(
         update={"instruction_set": "avx2 fma", "caches": "L1 32K, L2 1M"}
     )
-    text = describe_hardware(shown.model_copy(update={"environment": machine}))
+    work = (WorkloadWork(workload="a", bytes=1_500_000, flops=2_000_000_000),)
+    text = describe_hardware(shown.model_copy(update={"environment": machine, "work": work}))
     assert "Vector instructions: avx2 fma." in text and "Caches: L1 32K, L2 1M." in text
+    assert "Workload a: 1.5 MB to be moved, 2 GFLOP." in text
 
 
 def won(store: Store, task: Task, speed: float, *, shown: float | None = None) -> None:

@@ -31,6 +31,7 @@ from kernel_smith.records.evaluation import (
     Timing,
     WorkloadGain,
     WorkloadTiming,
+    WorkloadWork,
     WorstElement,
 )
 from kernel_smith.records.job import Job, JobError, JobRequest, JobState
@@ -190,6 +191,7 @@ __all__ = [
     "Workload",
     "WorkloadGain",
     "WorkloadTiming",
+    "WorkloadWork",
     "WorstElement",
     "content_hash",
     "faster_than",

@@ -122,6 +122,14 @@ class KnownBaseline(Record):
     )
 
 
+class WorkloadWork(Record):
+    """What one call must move and compute, whoever does it."""
+
+    workload: str
+    bytes: int = Field(ge=0, description="inputs and parameters read once, outputs written once")
+    flops: int = Field(ge=0, description="of the reference's matrix products and convolutions")
+
+
 class Timing(Record):
     speedups: tuple[BaselineSpeedup, ...] = Field(min_length=1)
     workloads: tuple[WorkloadTiming, ...] = Field(min_length=1)
@@ -267,6 +275,9 @@ class Evaluation(VersionedRecord):
     )
     device_kernels: tuple[DeviceKernel, ...] = ()
     rooflines: tuple[Roofline, ...] = Field(default=(), description="one per workload")
+    work: tuple[WorkloadWork, ...] = Field(
+        default=(), description="on the CPU, where no rooflines say it; not of large workloads"
+    )
     ceilings: Ceilings | None = None
     nsight: tuple[NsightKernel, ...] = Field(
         default=(), description="the launches of one call under Nsight Compute, if asked for"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_smith.records import Ceilings, Device, Evaluation, Roofline
+from kernel_smith.records import Ceilings, Device, Evaluation, Roofline, WorkloadWork
 
 
 def describe_hardware(evaluation: Evaluation) -> str:
@@ -20,17 +20,18 @@ def describe_hardware(evaluation: Evaluation) -> str:
         lines.append(_gpu(evaluation.device))
     if evaluation.ceilings is not None:
         lines.append(_limits(evaluation.ceilings))
-    lines += map(_work, evaluation.rooflines)
+    lines += [
+        f"{_work(each)}; at best {each.floor_seconds * 1e6:.3g} us."
+        for each in evaluation.rooflines
+    ]
+    lines += [f"{_work(each)}." for each in evaluation.work]
     return " ".join(lines)
 
 
-def _work(roofline: Roofline) -> str:
+def _work(takes: Roofline | WorkloadWork) -> str:
     """What a workload takes at least, whoever does it."""
-    flops = f", {roofline.flops / 1e9:.3g} GFLOP" if roofline.flops else ""
-    return (
-        f"Workload {roofline.workload}: {roofline.bytes / 1e6:.3g} MB to be moved{flops}; at best "
-        f"{roofline.floor_seconds * 1e6:.3g} us."
-    )
+    flops = f", {takes.flops / 1e9:.3g} GFLOP" if takes.flops else ""
+    return f"Workload {takes.workload}: {takes.bytes / 1e6:.3g} MB to be moved{flops}"
 
 
 def _gpu(device: Device) -> str:

@@ -35,6 +35,18 @@ from kernel_smith.records import (
     content_hash,
 )
 
+# Fields of an evaluation that say what was measured, which holds for twins, too.
+_MEASURED = (
+    "timing",
+    "kernels",
+    "device",
+    "device_kernels",
+    "rooflines",
+    "work",
+    "ceilings",
+    "known_baselines",
+)
+
 
 class Pipeline(Generic[ParticipantT]):
     """`beside`: another candidate, which this one is timed beside."""
@@ -167,8 +179,7 @@ class Pipeline(Generic[ParticipantT]):
 
     def _record_twin(self, twin: Evaluation, accuracy: Accuracy) -> Evaluation:
         """What was measured of a program that compiles to the same."""
-        carried = ("timing", "kernels", "device", "device_kernels", "rooflines", "ceilings")
-        fields = {name: getattr(twin, name) for name in carried}
+        fields = {name: getattr(twin, name) for name in _MEASURED}
         self._journal.note(
             f"compiles to the same as candidate {twin.candidate_hash[:12]}, and was timed no "
             "longer than to see that: these are its times"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from kernel_smith.evaluation.judge.timing.rival import Rival, blame
 from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
 from kernel_smith.evaluation.judge.timing.standings import EAGER, BaselineRatios, standing
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
-from kernel_smith.records import KnownBaseline, Workload
+from kernel_smith.records import KnownBaseline, Workload, WorkloadWork
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
@@ -59,6 +60,7 @@ class HostTiming:
 
     def run(self) -> Timings:
         contestant, task = self._contestant, self._contestant.task
+        work = tuple(work for w in task.workloads if (work := self._work(w)) is not None)
         with self._bench.platform.alone(), contestant.journal.step("timing"):
             measurements = {w.name: self._measure(w) for w in task.workloads}
             with contestant.explaining(loading=False):
@@ -70,7 +72,19 @@ class HostTiming:
             for name, measurement in measurements.items()
         }
         known = self._keep_baselines(measurements)
-        return Timings(outcomes, {"kernels": kernels, "known_baselines": known})
+        return Timings(outcomes, {"kernels": kernels, "work": work, "known_baselines": known})
+
+    def _work(self, workload: Workload) -> WorkloadWork | None:
+        """What a call must move and compute; of a large workload nothing, since to count takes a
+        call. It explains a time and decides nothing, so no reference fails by it."""
+        if self._bench.prepare(workload).pool.is_large:
+            return None
+        with contextlib.suppress(Exception):
+            counted = self._bench.work(workload)
+            return WorkloadWork(
+                workload=workload.name, bytes=counted.traffic_bytes, flops=counted.flops
+            )
+        return None
 
     def _keep_baselines(self, measurements: Mapping[str, Measurement]) -> tuple[KnownBaseline, ...]:
         """Keep how those that were timed compare with eager, and return all that are known."""
