@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +84,22 @@ def test_show_takes_files_and_folders(cli: Cli, tmp_path: Path) -> None:
     (folder / "task.py").write_text(DEAD)
     for argument in (folder, folder / "task.py"):
         assert cli("tasks", "show", argument, "--json").json["name"] == "dead_relu"
+
+
+def test_a_file_whose_name_is_no_text_is_refused(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"m\xf6dul.py")
+    path.write_text(DEAD)
+    cli("tasks", "show", path).complains(2, "name cannot be printed", "rename the file")
+
+
+def test_a_terminal_that_lacks_letters_shows_question_marks(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""Schöner."""\n' + DEAD, encoding="utf-8")
+    command = [sys.executable, "-m", "kernel_smith", "tasks", "show", str(path)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Sch?ner." in done.stdout
 
 
 @pytest.mark.parametrize("command", [["tasks", "show"], ["tasks", "check"], ["evaluate"]])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.inline.cache import ObjectCache, cache_root, object_key
 from kernel_smith.inline.toolchain import find_toolchain
 
@@ -79,7 +79,7 @@ def test_of_several_puts_at_once_one_stays_whole(tmp_path: Path) -> None:
 
 def test_an_unwritable_cache_is_explained(tmp_path: Path) -> None:
     blocked = write(tmp_path / "file", b"")
-    with pytest.raises(BadInput, match="cannot keep compiled kernels") as caught:
+    with pytest.raises(MissingPrerequisite, match="cannot keep compiled kernels") as caught:
         ObjectCache(blocked).put(KEY, write(tmp_path / "built", b"library"))
     assert "KERNEL_SMITH_CACHE" in caught.value.hint
 

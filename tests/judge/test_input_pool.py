@@ -248,6 +248,15 @@ def test_a_variant_on_which_the_reference_is_inaccurate_is_left_out(make_stock: 
     assert stock.left_out == ["small"]
 
 
+def test_a_variant_on_which_rounding_chooses_is_left_out(make_stock: MakeStock) -> None:
+    """Of tiny logits, the softmax is the same for all in single precision."""
+    logits, settings = "[torch.randn(32, 4) / 64]", '{"variants": ["large", "small", "tiny"]}'
+    router = "return torch.softmax(x, -1).topk(2).indices"
+    assert make_stock(source(logits, router, settings=settings)).left_out == ["tiny"]
+    plain = "return x.topk(2).indices"
+    assert make_stock(source(logits, plain, settings=settings)).left_out == []
+
+
 def test_transposed_inputs_get_all_variants(make_stock: MakeStock) -> None:
     stock = make_stock(source("[torch.randn(8, 6).t()]", settings='{"variants": ["spikes"]}'))
     assert stock.left_out == []

@@ -309,3 +309,12 @@ def test_the_machine_has_some_room() -> None:
     assert room is not None
     assert 0 < room.available <= room.total
     assert has_room_for(1, "cpu") and not has_room_for(room.total + 1, "cpu")
+
+
+def test_a_seed_for_the_cpu_needs_a_compiler(
+    write_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "nonsense")
+    with pytest.raises(MissingPrerequisite, match="nonsense") as caught:
+        make_seed(write_task(ADDED), "cpu")
+    assert "g++" in caught.value.hint

@@ -175,6 +175,17 @@ def test_dropout_that_drops_nothing_is_not_random(compiler: None, write_task) ->
     assert build(task).kernels == 1
 
 
+def test_results_of_torchs_own_kinds_keep_them(compiler: None, write_task) -> None:
+    task = write_task(REFUSED.replace("{result}", "torch.max(torch.sigmoid(x) * x, dim=-1)"))
+    assert "torch.return_types.max((" in build(task).source
+
+
+def test_recurrent_layers_that_drop_nothing_are_not_random(compiler: None, write_task) -> None:
+    text = REFUSED.replace("BatchNorm1d(8)", "LSTM(8, 8)")
+    seed = build(write_task(text.replace("{result}", "torch.tanh(self.norm(x)[0] * 2) + 1")))
+    assert any("rnn" in call for call in seed.library_calls)
+
+
 def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task) -> None:
     task = write_task(REFUSED.replace("{result}", "x") + "\nraise RuntimeError('broken')\n")
     with pytest.raises(BadInput, match="broken"):

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.plugins import offered_methods
 from kernel_smith.records import Event, RunConfig, Task
 from kernel_smith.runs.config import configure
 from kernel_smith.runs.run import Run, replay
 from kernel_smith.runs.state import RunState
+from kernel_smith.search import methods
 from kernel_smith.search.base import Ask
 from kernel_smith.search.methods import METHODS, find_method, make_strategy
 from kernel_smith.store import Store
@@ -76,6 +78,27 @@ class Imperious(Forgetful):
 def test_a_method_that_breaks_the_contract_is_found_out(broken: Any, why: str) -> None:
     with pytest.raises(AssertionError, match=why):
         check_method(broken)
+
+
+def test_a_method_that_is_no_method_ends_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: dict[str, Any] = {"imperious": lambda config: Imperious(config), "number": 3}
+    monkeypatch.setattr(methods, "offered_methods", lambda: offered)
+    monkeypatch.setattr(methods, "load_method", offered.__getitem__)
+    with pytest.raises(MissingPrerequisite, match="number is a int, expected a class"):
+        methods.find_method("number")
+    task = Task(name="numbers", source="class Model: pass")
+    config = configure(
+        task, "cpp", method="imperious", proposers=["tuner"], starts=[program(1.0)]
+    ).model_copy(update={"proposers": {"nudger": 1.0}})
+    with (
+        Store.open(tmp_path / "runs.sqlite", create=True) as store,
+        Run.start(store, task, config) as run,
+        pytest.raises(BadInput, match="asks 'oracle', who is not free") as caught,
+    ):
+        run.search(TrivialEngine(speed_of), workers={"nudger": Nudger()})
+    assert "ask one of: nudger" in caught.value.hint
 
 
 @pytest.fixture

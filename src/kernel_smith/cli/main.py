@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Any, cast
 
@@ -94,7 +95,14 @@ def _explain(error: Any) -> None:
     print_error(error.format_message(), f"{command} --help")
 
 
+def _print_what_the_locale_can() -> None:
+    """Print ? for characters that a locale lacks, such as the bars of a curve in Latin 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def main() -> None:
+    _print_what_the_locale_can()
     try:
         code = command_tree(app)(prog_name="kernel-smith", standalone_mode=False)
         if code == _INTERRUPTED:  # what newer versions of the framework make of Ctrl-C

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import MissingPrerequisite
 from kernel_smith.inline.dialects import recipe
 from kernel_smith.inline.toolchain import Toolchain
 
@@ -146,8 +146,8 @@ class ObjectCache:
             entry.rename(staging / "dropped")
 
 
-def _unusable(folder: Path, problem: str) -> BadInput:
-    return BadInput(
+def _unusable(folder: Path, problem: str) -> MissingPrerequisite:
+    return MissingPrerequisite(
         f"cannot keep compiled kernels in {folder}: {problem}",
         hint="set KERNEL_SMITH_CACHE to a folder with free space that you can write to",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.plugins import load_method, offered_methods
 from kernel_smith.records import RunConfig
 from kernel_smith.search.base import Strategy
@@ -50,6 +50,11 @@ def find_method(name: str) -> MakeStrategy:
         return METHODS[name]
     if name in offered_methods():
         made: MakeStrategy = load_method(name)
+        if not callable(made):
+            raise MissingPrerequisite(
+                f"method {name} is a {type(made).__name__}, expected a class",
+                hint="mend or uninstall the package that offers it",
+            )
         return made
     known = ", ".join((*METHODS, *offered_methods()))
     raise BadInput(f"no method is called {name!r}", hint=f"choose one of: {known}")

@@ -47,6 +47,11 @@ class TaskFile:
 
 def load(path: Path) -> TaskFile:
     """Read and parse a file; whatever prevents that is a `BadInput` with the place."""
+    if not str(path.resolve()).isprintable():  # which bytes that are no text are not, either
+        raise BadInput(
+            f"{str(path)!a}: the file's name cannot be printed, expected letters",
+            hint="rename the file or its folder; names are UTF-8, and the locale has to say so",
+        )
     source = _decode(path, _read(path))
     try:
         with warnings.catch_warnings():

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.proposers.seed.host_memory import host_room
 from kernel_smith.proposers.seed.recipes import DEFAULT, Recipe
 from kernel_smith.proposers.seed.record import Seed
@@ -62,8 +63,11 @@ class SeedMaker:
         """Have the compiler's output turned into a candidate, by a recipe.
 
         Raises `BadInput` with the reason where the compiler's output cannot be a candidate, or
-        takes longer than that, and `MissingPrerequisite` where there is not enough memory.
+        takes longer than that, and `MissingPrerequisite` where there is not enough memory, or no
+        C++ compiler for a seed that needs one.
         """
+        if self._request["device"] == "cpu":
+            find_toolchain("cpp")
         answer = _converse(self._child, self._request | {"recipe": recipe.name}, progress)
         if answer is None:
             self._child.wait()

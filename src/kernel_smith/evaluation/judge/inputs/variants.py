@@ -17,12 +17,16 @@ from kernel_smith.evaluation.judge.inputs.varying import vary
 from kernel_smith.evaluation.judge.values.accuracy import (
     MOST_BY_ROUNDING,
     is_finite,
+    parts,
     precision_rtol,
 )
+from kernel_smith.evaluation.judge.values.comparison import is_few
 from kernel_smith.evaluation.judge.values.pieces import pieces
+from kernel_smith.evaluation.judge.values.rounding_noise import RoundingNoise
 from kernel_smith.records import Variant, Workload
 
 _MAX_REFERENCE_ERROR = 1e-2
+_NOISY_CALLS = 4
 
 
 def offered_variants(reference: Reference, workload: Workload) -> list[Variant]:
@@ -49,7 +53,7 @@ def try_variant(
     answers = [t for t in check.expected.reference.tensors if t.is_floating_point()]
     coarse = any(t.dtype.itemsize < 4 for t in answers)
     limit = _MAX_REFERENCE_ERROR * (8 if coarse else 1)
-    if check.facts.reference_error > limit:
+    if check.facts.reference_error > limit or _chooses_by_rounding(reference, workload, check):
         return None
     return check if all(is_finite(t) and not _vanishes(t) for t in answers) else None
 
@@ -80,6 +84,24 @@ def is_in_domain(
 def is_beyond_precision(reference: Reference, workload: Workload, check: SmallCheck) -> bool:
     """Does the precision that the task allows lose the result? A tanh of large values does."""
     return _loses_result(reference, workload, check.inputs, check.facts.rtols)
+
+
+def _chooses_by_rounding(reference: Reference, workload: Workload, check: SmallCheck) -> bool:
+    """Does it hang on how arithmetic rounds which whole numbers are the answer? So a router chooses
+    where its logits are so small that all experts are equally likely to the last bit."""
+    if all(t.is_floating_point() for t in check.expected.oracle):
+        return False
+    try:
+        with RoundingNoise(keep_equal=True):
+            calls = [reference.call(workload, check.inputs) for _ in range(_NOISY_CALLS)]
+    except Exception:  # it does something that noise cannot be put into
+        return False
+    return any(
+        not is_few(int((noisy != right).sum()), right.numel())
+        for call in calls
+        for noisy, right in zip(parts(call.tensors), check.expected.oracle, strict=True)
+        if not right.is_floating_point()
+    )
 
 
 def _vanishes(answer: torch.Tensor) -> bool:

@@ -222,7 +222,7 @@ def _forgive_jumps(
 
     def answer_noisily() -> list[torch.Tensor]:
         try:
-            with RoundingNoise():  # type: ignore[no-untyped-call]
+            with RoundingNoise():
                 return reference.call(workload, inputs).tensors
         except Exception:  # it does something that noise cannot be put into
             return expected.reference.tensors
@@ -275,9 +275,12 @@ def _random_signs(like: torch.Tensor) -> torch.Tensor:
 def _few_in_doubt(surveys: list[Survey]) -> bool:
     """Are a few elements wrong, but not so many that no rounding error explains them?"""
     wrong = [(found.wrong, found.size) for found in surveys]
-    return any(count for count, _ in wrong) and all(
-        count <= max(_SCATTERED_ELEMENTS, _SCATTERED_SHARE * size) for count, size in wrong
-    )
+    return any(count for count, _ in wrong) and all(is_few(*counts) for counts in wrong)
+
+
+def is_few(wrong: int, size: int) -> bool:
+    """May so many elements of so many be wrong by rounding alone?"""
+    return wrong <= max(_SCATTERED_ELEMENTS, _SCATTERED_SHARE * size)
 
 
 def _name_failure(

@@ -123,7 +123,8 @@ def _draws(node: torch.fx.Node) -> bool:
     given = dict(zip((argument.name for argument in schema), node.args, strict=False))
     given |= node.kwargs
     defaults = {argument.name: argument.default_value for argument in schema}
-    dropped = given.get("dropout_p", given.get("p", defaults.get("dropout_p", 1)))
+    names = ("dropout_p", "p", "dropout")
+    dropped = next((values[n] for values in (given, defaults) for n in names if n in values), 1)
     return dropped != 0 and given.get("train") is not False
 
 

@@ -33,6 +33,8 @@ def _written(spec: Any, leaves: Any) -> str:
     parts = [_written(child, leaves) for child in _children(spec)]
     if spec.type is tuple:
         return f"({', '.join(parts)},)"
+    if spec.type.__module__ == "torch.return_types":  # such as `max` and `topk` give
+        return f"torch.return_types.{spec.type.__name__}(({', '.join(parts)},))"
     if spec.type is list:
         return f"[{', '.join(parts)}]"
     if spec.type is dict:
