@@ -76,7 +76,7 @@ def _inverted(
         line = ahead_of(text, loop, f"const {type_name} {name} = {one} / {divisor};")
     else:
         name, line = f"({one} / {divisor})", ()
-    if name in text.text or (right.type == "identifier" and not line):
+    if name in text.of(loop.function) or (right.type == "identifier" and not line):
         return None
     changes = []
     for node in nodes:
