@@ -342,11 +342,20 @@ def test_what_a_seed_divides_by_is_a_number_whose_type_it_does_not_spell() -> No
     edit = edit_named("multiply-by-reciprocal")
     (site,) = edit.sites(candidate(SEED))
     assert "const float sum_inverse = 1.0f / sum;" in edit.apply(candidate(SEED), site)
+    assert "float(some * sum_inverse)" in edit.apply(candidate(SEED), site)
     whole = SEED.replace("w[r]", "static_cast<int64_t>(w[r])")
     assert edit.sites(candidate(whole)) == []
     chain = "".join(f"auto a{n + 1} = a{n} * a{n};\n" for n in range(60))
     deep = SEED.replace("auto sum = w[r];", f"auto a0 = w[r];\n{chain}auto sum = a60;")
     assert len(edit.sites(candidate(deep))) == 1
+
+
+def test_functions_for_several_workloads_are_changed_together() -> None:
+    edit = edit_named("multiply-by-reciprocal")
+    two = candidate(f'{SEED}}}\nextern "C" void g{SIGNATURE} {{{SEED}')
+    *single, both = edit.sites(two)
+    assert len(single) == 2 and str(both) == "the first place of each function"
+    assert edit.apply(two, both).count("some * sum_inverse") == 2
 
 
 @pytest.mark.parametrize("what", ANOTHER_VALUE)
