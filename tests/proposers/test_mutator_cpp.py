@@ -327,6 +327,37 @@ def test_integers_are_not_divided_by_reciprocals() -> None:
     assert edit_named("multiply-by-reciprocal").sites(candidate(body)) == []
 
 
+SEED = """
+    for (int64_t r = 0; r < rows; ++r) {
+        auto sum = w[r];
+        for (int64_t i = 0; i < columns; ++i) {
+            auto some = x[i + columns * r];
+            auto more = float(some / sum);
+            y[i + columns * r] = more;
+        }
+    }"""
+
+
+def test_what_a_seed_divides_by_is_a_number_whose_type_it_does_not_spell() -> None:
+    edit = edit_named("multiply-by-reciprocal")
+    (site,) = edit.sites(candidate(SEED))
+    assert "const float sum_inverse = 1.0f / sum;" in edit.apply(candidate(SEED), site)
+    assert "float(some * sum_inverse)" in edit.apply(candidate(SEED), site)
+    whole = SEED.replace("w[r]", "static_cast<int64_t>(w[r])")
+    assert edit.sites(candidate(whole)) == []
+    chain = "".join(f"auto a{n + 1} = a{n} * a{n};\n" for n in range(60))
+    deep = SEED.replace("auto sum = w[r];", f"auto a0 = w[r];\n{chain}auto sum = a60;")
+    assert len(edit.sites(candidate(deep))) == 1
+
+
+def test_functions_for_several_workloads_are_changed_together() -> None:
+    edit = edit_named("multiply-by-reciprocal")
+    two = candidate(f'{SEED}}}\nextern "C" void g{SIGNATURE} {{{SEED}')
+    *single, both = edit.sites(two)
+    assert len(single) == 2 and str(both) == "the first place of each function"
+    assert edit.apply(two, both).count("some * sum_inverse") == 2
+
+
 @pytest.mark.parametrize("what", ANOTHER_VALUE)
 def test_a_value_that_may_differ_is_computed_again(what: str) -> None:
     assert edit_named("keep-values").sites(candidate(ANOTHER_VALUE[what])) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from tree_sitter import Node
@@ -42,6 +43,8 @@ def changing(text: CppText, loop: Loop) -> set[str]:
     "Divide once before a loop and multiply inside it. Results may differ in the last digit.",
 )
 def reciprocal(text: CppText) -> Iterator[Site]:
+    """A seed has a function for each workload, so there is also a site in each of them at once."""
+    first_of: dict[int, tuple[Splice, ...]] = {}
     for place, loop in places(text):
         if not innermost(loop):
             continue
@@ -57,7 +60,10 @@ def reciprocal(text: CppText) -> Iterator[Site]:
         for divisor, nodes in divisions.items():
             splices = _inverted(text, names, loop, divisor, nodes)
             if splices:
+                first_of.setdefault(loop.function.start_byte, splices)
                 yield Site(place, splices, f"by {divisor}")
+    if len(first_of) > 1:
+        yield Site("the first place of each function", tuple(itertools.chain(*first_of.values())))
 
 
 def _can_invert(names: Names, node: Node) -> bool:
@@ -76,7 +82,7 @@ def _inverted(
         line = ahead_of(text, loop, f"const {type_name} {name} = {one} / {divisor};")
     else:
         name, line = f"({one} / {divisor})", ()
-    if name in text.text or (right.type == "identifier" and not line):
+    if name in text.of(loop.function) or (right.type == "identifier" and not line):
         return None
     changes = []
     for node in nodes:

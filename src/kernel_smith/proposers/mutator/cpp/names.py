@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,11 @@ from kernel_smith.proposers.mutator.cpp.text import CppText, inside, walk
 _SCOPES = {"compound_statement", "for_statement", "function_definition", "for_range_loop"}
 _NUMBERS = {"float", "double"}
 # Functions that return the type of their widest argument.
-_GENERIC = {"exp", "log", "sqrt", "fabs", "abs", "pow", "tanh", "erf", "max", "min", "fmax", "fmin"}
+_GENERIC = {
+    *("exp", "log", "sqrt", "fabs", "abs", "pow", "tanh", "erf", "max", "min", "fmax", "fmin"),
+    *("max_propagate_nan", "min_propagate_nan"),  # of seeds
+}
+_CAST = re.compile(r"(?:static_cast|c10::convert)<(?P<type>.*)>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,7 @@ class Names:
         self.text = text
         self.function = function
         self._declared = list(_declarations(text, function))
+        self._types: dict[Declared, str | None] = {}
         self.assigned = {text.of(target) for target in targets(function)}
         self.assigned |= {text.of(n) for n in addressed(function) if n.type == "identifier"}
 
@@ -57,7 +63,9 @@ class Names:
             return ("float" if text.endswith(("f", "F")) else "double") if is_real else "int"
         if kind == "identifier":
             declared = self.lookup(text, node)
-            return declared.type if declared and declared.kind == "plain" else None
+            if declared is None or declared.kind != "plain":
+                return None
+            return self._type_by_value(declared) if declared.type == "auto" else declared.type
         if kind == "subscript_expression":
             base = node.child_by_field_name("argument")
             found = self.lookup(self.text.of(base), base) if base else None
@@ -71,6 +79,12 @@ class Names:
         if kind in ("binary_expression", "parenthesized_expression", "unary_expression"):
             return self._widest(operands)
         return None
+
+    def _type_by_value(self, declared: Declared) -> str | None:
+        """What `auto` stands for, found once: a value may occur in the next one more than once."""
+        if declared not in self._types:
+            self._types[declared] = None if declared.value is None else self.type_of(declared.value)
+        return self._types[declared]
 
     def _widest(self, nodes: list[Node]) -> str | None:
         types = [self.type_of(node) for node in nodes]
@@ -86,11 +100,11 @@ class Names:
         if function is None or arguments is None:
             return None
         name = self.text.of(function)
-        if name.startswith("static_cast<"):
-            return name[len("static_cast<") : -1]
+        if cast := _CAST.fullmatch(name):
+            return cast["type"]
         if name in _NUMBERS:
             return name
-        if name.removeprefix("std::") in _GENERIC:
+        if name.rpartition("::")[2] in _GENERIC:
             return self._widest(arguments.named_children)
         returned = {
             self.text.of(kind)
