@@ -71,7 +71,7 @@ def table(tasks: dict[str, dict[str, Any]]) -> str:
             "|---|---|---|",
             *rows,
             f"| **geometric mean of {len(tasks)}** | {means} |",
-            f"| **beyond doubt ahead / behind** | {ahead} |",
+            f"| **certainly ahead / behind** | {ahead} |",
         ]
     )
 
