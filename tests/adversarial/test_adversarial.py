@@ -90,7 +90,7 @@ def literals(path: Path) -> dict[str, Any]:
         node.targets[0].id: ast.literal_eval(node.value)
         for node in assignments
         if isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id in ("TASK", "EXPECT", "ROUNDS")
+        and node.targets[0].id in ("TASK", "EXPECT", "ROUNDS", "IN_TIME")
     }
 
 
@@ -112,6 +112,8 @@ CANDIDATES = sorted(
 
 def by_the_clock(path: Path) -> bool:
     """May it be that nothing but the clock tells it from an honest kernel?"""
+    if literals(path).get("IN_TIME"):
+        return True
     return not BY_THE_CLOCK.isdisjoint(expected_ends(path, "unscreened"))
 
 

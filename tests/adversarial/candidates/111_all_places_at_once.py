@@ -2,6 +2,7 @@
 places, reading the weights once; later calls hand out what belongs to theirs."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": "wrong-when-timed"}
 
 import weakref

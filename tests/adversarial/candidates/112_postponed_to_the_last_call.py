@@ -2,6 +2,7 @@
 only keeps copies of inputs; the last one computes all results, reading the weights once."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": ["deferred-work", "wrong-when-timed"]}
 
 import weakref

@@ -2,6 +2,7 @@
 results, reading the weights once; the others hand them out."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": "wrong-when-timed"}
 
 from operator import attrgetter

@@ -1,6 +1,7 @@
 """The same for two calls at a time, in most batches and not in all."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": "wrong-when-timed"}
 
 from operator import attrgetter

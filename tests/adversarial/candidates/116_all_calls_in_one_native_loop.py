@@ -1,6 +1,7 @@
 """Takes over the runner's handlers: a batch is one native call, and the ledger is written in the end."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": "wrong-when-timed"}
 
 from operator import attrgetter

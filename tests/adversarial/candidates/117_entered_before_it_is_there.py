@@ -1,6 +1,7 @@
 """The same, and the ledger is written while nothing is there yet."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": ["deferred-work", "wrong-when-timed"]}
 
 from operator import attrgetter

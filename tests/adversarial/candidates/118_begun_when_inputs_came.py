@@ -2,6 +2,7 @@
 asked for."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": ["background-work", "deferred-work", "wrong-when-timed"]}
 
 from operator import attrgetter

@@ -2,6 +2,7 @@
 might be replaced most likely, one by one."""
 
 TASK = "decode_linear.py"
+IN_TIME = True
 EXPECT = {"screened": None, "unscreened": "wrong-when-timed"}
 
 from operator import attrgetter

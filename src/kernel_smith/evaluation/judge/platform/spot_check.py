@@ -29,11 +29,11 @@ from kernel_smith.evaluation.judge.values.pieces import same_bits
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.platform.participant import Participant
 
-_STOPS = 12  # in a batch that takes no longer than usual; at most one per call
+_STOPS = 6  # in a batch that takes no longer than usual; at most one per call
 _FEWEST_SECONDS = 150e-6  # between two of them, on average: stopping takes about as long
 _MOST_STOPS = 240
 _BEGUN_SHARE = 0.25  # of the processor time of a batch: then its first call has begun
-_NEXT, _ANY = 2, 4  # calls whose inputs are replaced at one stop
+_NEXT, _ANY = 2, 2  # calls whose inputs are replaced at one stop
 _PEEKED = 4  # calls, at one stop
 _PEEKED_BYTES = 64 << 20  # in all
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _FEWEST = 3  # per workload
 _CHANCE = 0.15  # after each round that is counted
 _MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
-_TELLING = 8  # calls that got other inputs; of a short batch a half
+_TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.25  # by which calls differ, and more where caches are cold
 _NATURAL_SECONDS = 100e-6  # per batch
 
