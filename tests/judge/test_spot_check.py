@@ -70,7 +70,7 @@ def draws() -> Callable[[], InputSet]:
 
 
 def looked_into(process: Process, draw: Callable[[], InputSet] | None = None) -> SpotCheck:
-    spot = SpotCheck(1e-4, CALLS, draw)
+    spot = SpotCheck(1e-4, draw)
     spot.follow(cast(Participant, process))
     return spot
 

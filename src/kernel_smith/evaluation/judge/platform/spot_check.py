@@ -29,7 +29,7 @@ from kernel_smith.evaluation.judge.values.pieces import same_bits
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.platform.participant import Participant
 
-_STOPS = 6  # in a batch that takes no longer than usual; at most one per call
+_STOPS = 12  # in a batch that takes no longer than usual
 _FEWEST_SECONDS = 150e-6  # between two of them, on average: stopping takes about as long
 _MOST_STOPS = 240
 _BEGUN_SHARE = 0.25  # of the processor time of a batch: then its first call has begun
@@ -53,13 +53,10 @@ class SpotCheck:
     may not have begun when much time has passed. `draw`: inputs to put in place of others; without
     it the process is stopped as often, and nothing is done to it."""
 
-    def __init__(
-        self, seconds: float, calls: int, draw: Callable[[], InputSet] | None = None
-    ) -> None:
+    def __init__(self, seconds: float, draw: Callable[[], InputSet] | None = None) -> None:
         self._seconds = seconds
         self._draw = draw
-        stops = min(_STOPS, calls - 1)
-        self._pause = max(seconds / (stops + 1), _FEWEST_SECONDS)
+        self._pause = max(seconds / (_STOPS + 1), _FEWEST_SECONDS)
         self._peeked: list[_Peeked] = []
         self._bytes_left = _PEEKED_BYTES
         self.stops = 0

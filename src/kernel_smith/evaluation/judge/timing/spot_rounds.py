@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -27,11 +27,11 @@ from kernel_smith.records import Reason
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.timing.host_clock import Samples
 
-_FEWEST = 3  # per workload
+_FEWEST = 5  # per workload
 _CHANCE = 0.15  # after each round that is counted
 _MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
 _TELLING = 4  # calls that got other inputs; of a short batch a half
-_NATURAL_SHARE = 0.25  # by which calls differ, and more where caches are cold
+_NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
 _NATURAL_SECONDS = 100e-6  # per batch
 
 _system_random = random.SystemRandom()
@@ -84,7 +84,7 @@ class SpotRounds:
         count = _system_random.choice([n for n in (self.length, self.length // 2) if n > 1])
         chosen = list(islice(self.sets, count))
         self._run_those_before(chosen, watched=watched)
-        spot = SpotCheck(count * usual[self.candidate.name], count, self.sets.__next__)
+        spot = SpotCheck(count * usual[self.candidate.name], self.sets.__next__)
         batch = _run(self.candidate, chosen, spot, watched=watched)
         late = self.candidate.came_late(spot)
         if late is not None:
@@ -93,7 +93,7 @@ class SpotRounds:
                 f"call {late} of {count} had returned, and its result was not there yet",
             )
         asked = self.candidate.bound_sets
-        idle = SpotCheck(count * usual[reference.name], count)
+        idle = SpotCheck(count * usual[reference.name])
         answered = _run(reference, asked, idle, watched=watched)
         self.verify(asked, batch)
         for participant in (self.candidate, *self.baselines):
@@ -118,9 +118,9 @@ class SpotRounds:
         """
         if not self._costs:
             return
-        theirs, usual = _cheaper_quarter(reference), _cheaper_quarter(candidate)
+        theirs, usual = (_lower_quarter(_cpu_per_call(s)) for s in (reference, candidate))
         natural = statistics.median(cost.above(theirs) for cost in self._reference_costs)
-        tolerated = 2 * max(natural, 0.0) + _NATURAL_SECONDS
+        tolerated = max(natural, 0.0) + _NATURAL_SECONDS
         excess = statistics.median(
             (cost.above((1 + _NATURAL_SHARE) * usual) - tolerated) / cost.calls
             for cost in self._costs
@@ -143,8 +143,12 @@ def _run(
     return batch
 
 
-def _cheaper_quarter(samples: Samples) -> float:
-    """Processor time per call that a quarter of the rounds stayed below."""
+def _cpu_per_call(samples: Samples) -> Iterator[float]:
     pairs = zip(samples.windows, samples.lengths, strict=True)
-    ordered = sorted(window.run_cpu / calls for window, calls in pairs)
+    return (window.run_cpu / calls for window, calls in pairs)
+
+
+def _lower_quarter(values: Iterable[float]) -> float:
+    """What a quarter of the values stay below, or one of a few."""
+    ordered = sorted(values)
     return ordered[len(ordered) // 4]
