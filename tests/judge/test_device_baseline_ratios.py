@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernel_smith
-from kernel_smith.evaluation.judge.timing.host_clock import Measurement, Samples
-from kernel_smith.evaluation.judge.timing.outcome import Against
-from kernel_smith.evaluation.judge.timing.standings import (
+from kernel_smith.evaluation.judge.timing.baseline_ratios import (
     BaselineRatio,
     BaselineRatios,
     Ratio,
     against_graph,
-    standing,
+    ratio_of_contest,
     through_eager,
 )
+from kernel_smith.evaluation.judge.timing.host_clock import Measurement, Samples
+from kernel_smith.evaluation.judge.timing.outcome import Against
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio
 from kernel_smith.records import Device, Distribution, Task, Workload
 
@@ -133,12 +133,12 @@ def test_what_is_kept_can_be_read_by_others(kept: BaselineRatios, tmp_path: Path
 def test_a_standing_is_the_time_of_eager_over_the_baselines_own() -> None:
     replayed = measurement(eager=[4.0] * 5, compile=[2.0] * 5)
     plain = measurement(eager=[9.0] * 5, compile=[3.0] * 5)
-    found = standing("compile", replayed, plain)
+    found = ratio_of_contest("compile", replayed, plain)
     assert math.exp(found.ratio.mean) == pytest.approx(2)
     assert found.plain is not None
     assert math.exp(found.plain.mean) == pytest.approx(3)
     assert found.seconds == Distribution(p50=2.0, p99=2.0)
-    assert standing("compile", replayed, None).plain is None
+    assert ratio_of_contest("compile", replayed, None).plain is None
 
 
 @given(direct=log_ratios, known=log_ratios)

@@ -7,8 +7,12 @@ from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
+from kernel_smith.evaluation.judge.timing.baseline_ratios import (
+    BaselineRatio,
+    BaselineRatios,
+    ratio_of_contest,
+)
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, time_both_ways
-from kernel_smith.evaluation.judge.timing.standings import BaselineRatio, BaselineRatios, standing
 from kernel_smith.records import Baseline, Sampling, Workload
 
 
@@ -42,7 +46,7 @@ def ratio_to_eager(
         sets = bench.prepare(workload).pool.timing_sets()
         contest = Contest(bench, workload, bench.baseline(name), sets, Trusting())
         timed = time_both_ways(contest, sampling)
-        known = standing(name, timed.measurement, timed.plain)
+        known = ratio_of_contest(name, timed.measurement, timed.plain)
         ratios.put(workload, name, known)
     return known
 

@@ -22,6 +22,13 @@ from kernel_smith.evaluation.judge.platform.quiet import check_idle, check_joine
 from kernel_smith.evaluation.judge.processes.child import ChildFailed
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.baseline_contests import compile_baseline, ratio_to_eager
+from kernel_smith.evaluation.judge.timing.baseline_ratios import (
+    EAGER,
+    GRAPH,
+    BaselineRatios,
+    against_graph,
+    through_eager,
+)
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, Timed, time_both_ways
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement
 from kernel_smith.evaluation.judge.timing.integrity import check_physics
@@ -32,13 +39,6 @@ from kernel_smith.evaluation.judge.timing.library_time import (
 )
 from kernel_smith.evaluation.judge.timing.outcome import Against, Outcome
 from kernel_smith.evaluation.judge.timing.rival import Rival
-from kernel_smith.evaluation.judge.timing.standings import (
-    EAGER,
-    GRAPH,
-    BaselineRatios,
-    against_graph,
-    through_eager,
-)
 from kernel_smith.evaluation.judge.timing.statistics import distribution
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import Ceilings, DeviceKernel, Reason, Roofline, Workload

@@ -17,6 +17,11 @@ from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.base import Timings
 from kernel_smith.evaluation.judge.platform.bench import COMPILED, Bench, Prepared
 from kernel_smith.evaluation.judge.platform.participant import CANDIDATE, Participant
+from kernel_smith.evaluation.judge.timing.baseline_ratios import (
+    EAGER,
+    BaselineRatios,
+    ratio_of_contest,
+)
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.timing.integrity import (
     check_library_time,
@@ -26,7 +31,6 @@ from kernel_smith.evaluation.judge.timing.integrity import (
 from kernel_smith.evaluation.judge.timing.outcome import side_by_side
 from kernel_smith.evaluation.judge.timing.rival import Rival, blame
 from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
-from kernel_smith.evaluation.judge.timing.standings import EAGER, BaselineRatios, standing
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.records import KnownBaseline, Workload, WorkloadWork
 
@@ -92,7 +96,9 @@ class HostTiming:
         timed = [name for name in COMPILED if {name, EAGER} <= set(self._options.baselines)]
         for workload in self._contestant.task.workloads:
             for name in timed:
-                ratios.put(workload, name, standing(name, measurements[workload.name], None))
+                ratios.put(
+                    workload, name, ratio_of_contest(name, measurements[workload.name], None)
+                )
         return ratios.known(COMPILED)
 
     def _measure(self, workload: Workload) -> Measurement:

@@ -76,8 +76,8 @@ class BaselineRatios:
             return BaselineRatio.model_validate_json(self._path(workload, baseline).read_text())
         return None
 
-    def put(self, workload: Workload, baseline: str, standing: BaselineRatio) -> None:
-        keep_text(self._path(workload, baseline), standing.model_dump_json())
+    def put(self, workload: Workload, baseline: str, ratio: BaselineRatio) -> None:
+        keep_text(self._path(workload, baseline), ratio.model_dump_json())
 
     def known(self, names: Iterable[str]) -> tuple[KnownBaseline, ...]:
         """Those of the baselines that are known on all workloads."""
@@ -96,7 +96,9 @@ class BaselineRatios:
         return self._folder / key[:2] / f"{key}.json"
 
 
-def standing(baseline: str, replayed: Measurement, plain: Measurement | None) -> BaselineRatio:
+def ratio_of_contest(
+    baseline: str, replayed: Measurement, plain: Measurement | None
+) -> BaselineRatio:
     """From a contest of the baseline against eager."""
     return BaselineRatio(
         ratio=Ratio.of(replayed.log_ratio(EAGER, baseline)),
