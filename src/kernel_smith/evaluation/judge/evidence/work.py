@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference
+from kernel_smith.evaluation.judge.operations import OperationMode
 from kernel_smith.evaluation.sandbox.tree import flatten_result
 from kernel_smith.records import Precision, Workload
 
@@ -60,14 +60,14 @@ def count_work(reference: Reference, workload: Workload, inputs: InputSet) -> Wo
     copies = reference.protected(workload, inputs)
     sources = [*copies.tensors, *model.parameters(), *model.buffers()]
     outputs: list[torch.Tensor] = []
-    with torch.no_grad(), FlopCounterMode(display=False) as counter, _Reads(sources) as reads:
+    with torch.no_grad(), _Counting(sources) as counted:
         flatten_result(model(*copies.arguments()), outputs)
     held = {_storage(tensor) for tensor in sources}
     written = _distinct_bytes(tensor for tensor in outputs if _storage(tensor) not in held)
     return Work(
         floor_bytes=written,
-        traffic_bytes=written + reads.total(),
-        flops=int(counter.get_total_flops()),
+        traffic_bytes=written + counted.read(),
+        flops=counted.flops,
         precision=choose_precision(sources, reference.task.precision),
     )
 
@@ -89,21 +89,29 @@ def choose_precision(tensors: Iterable[torch.Tensor], allowed: Precision) -> str
     return _OF_DTYPE.get(main, "fp32")
 
 
-class _Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes that operators read of some tensors, each byte of them at most once."""
+class _Counting(OperationMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes that operators read of some tensors, each byte of them at most once, and the
+    operations of products.
+
+    PyTorch knows how many an operator takes; its own counter would import its compiler.
+    """
 
     def __init__(self, sources: list[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = _storage_bytes(sources)
         self._read: Counter[int] = Counter()
+        self.flops = 0
 
-    def total(self) -> int:
+    def read(self) -> int:
         return sum(min(read, self._sizes[key]) for key, read in self._read.items())
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+        count = flop_registry.get(func.overloadpacket)
+        if count is not None:
+            self.flops += int(count(*args, **(kwargs or {}), out_val=result))
         if not func.is_view:
             for tensor in tree_leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor) and _storage(tensor) in self._sizes:
