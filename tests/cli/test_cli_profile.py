@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.nn.modules import module as hooks
 
+from kernel_smith.shipping.profiling.watching import Watcher
 from kernel_smith.tasks import read_task
 
 Cli = Callable[..., Any]
@@ -102,3 +105,14 @@ def test_programs_that_fail_are_refused(cli: Cli, tmp_path: Path) -> None:
     cli("profile", failing).complains(2, "exits with 3")
     failing.write_text("print('no modules')")
     assert cli("profile", failing).code == 1
+
+
+def test_no_hooks_are_left_behind() -> None:
+    """torch.compile warns of hooks that are there."""
+    with Watcher().watching():
+        torch.nn.ReLU()(torch.ones(3))
+    assert not any(
+        kept
+        for name, kept in vars(hooks).items()
+        if name.startswith("_global_") and "hooks" in name
+    )

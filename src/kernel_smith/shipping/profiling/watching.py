@@ -60,15 +60,15 @@ class Watcher:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Watch what runs inside."""
-        handles = [
-            hooks.register_module_forward_pre_hook(self._begin),
-            hooks.register_module_forward_hook(self._end, with_kwargs=True, always_call=True),
-        ]
+        before = hooks.register_module_forward_pre_hook(self._begin)
+        after = hooks.register_module_forward_hook(self._end, with_kwargs=True, always_call=True)
         try:
             yield
         finally:
-            for handle in handles:
-                handle.remove()
+            before.remove()
+            after.remove()
+            # PyTorch forgets to, and `torch.compile` would warn of hooks that are there.
+            hooks._global_forward_hooks_with_kwargs.pop(after.id, None)
 
     def _begin(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         """Note the arguments before the call may change them. Those by name are not told here."""
