@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ class TaskFile:
 
 def load(path: Path) -> TaskFile:
     """Read and parse a file; whatever prevents that is a `BadInput` with the place."""
-    if not str(path.resolve()).isprintable():  # which bytes that are no text are not, either
+    if not os.path.realpath(path).isprintable():  # which bytes that are no text are not, either
         raise BadInput(
             f"{str(path)!a}: the file's name cannot be printed, expected letters",
             hint="rename the file or its folder; names are UTF-8, and the locale has to say so",
