@@ -15,7 +15,7 @@ from kernel_smith.proposers.base import WorkerFailed
 from kernel_smith.proposers.chooser import Chooser, menu_at, open_adviser
 from kernel_smith.proposers.chooser.letters import question_text
 from kernel_smith.proposers.chooser.local import AskedLocally
-from kernel_smith.proposers.mutator.proposals import speedup_of
+from kernel_smith.proposers.credit import speedup_of
 from kernel_smith.proposers.mutator.sites import machine_of
 from kernel_smith.records import Elite, Proposal, Request
 from kernel_smith.runs.config import own_starts
