@@ -250,6 +250,7 @@ def test_winners_in_a_folder_of_results_are_those_that_its_records_name(tmp_path
     own, beside = program(3.0), program(4.0)
     for name, candidate in (("kernel.py", own), ("another.py", beside)):
         (tmp_path / name).write_text(candidate.source)
+    (tmp_path / "a_note.py").write_bytes(b"# caf\xe9")
     shown = made_up(near, own, 3.0, baselines=("eager", "compile"))
     (tmp_path / "evaluation.json").write_text(shown.model_dump_json())
     (tmp_path / "theirs").mkdir()

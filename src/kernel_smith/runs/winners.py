@@ -89,9 +89,10 @@ def _finds_in(folder: Path, backend: str) -> Iterator[Find]:
         try:
             evaluation = Evaluation.model_validate_json(path.read_bytes())
             task = find_task(evaluation.task)
+            program = _program_beside(path, evaluation)
         except (ValueError, OSError, BadInput):
             continue  # somebody else's file
-        timing, program = evaluation.timing, _program_beside(path, evaluation)
+        timing = evaluation.timing
         wanted = evaluation.backend == backend and shown_faster(evaluation)
         if wanted and timing is not None and program is not None:
             yield Find(task, timing.speedup, program)
@@ -99,7 +100,7 @@ def _finds_in(folder: Path, backend: str) -> Iterator[Find]:
 
 def _program_beside(record: Path, evaluation: Evaluation) -> str | None:
     for path in sorted(record.parent.glob("*.py")):
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8", errors="replace")  # which changes its hash
         known = Candidate(backend=evaluation.backend, source=source).content_hash
         if known == evaluation.candidate_hash:
             return source
