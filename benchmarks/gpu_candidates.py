@@ -44,7 +44,7 @@ from kernel_smith.tasks import builtin_tasks, read_task
 
 FOLDER = Path(__file__).parent.parent / "tests" / "gpu"
 CANDIDATES = {"triton": FOLDER, "cuda": FOLDER / "cuda"}
-SAMPLING = Sampling(target=0.02, min_rounds=6, max_rounds=20, max_seconds=0.6)
+SAMPLING = Sampling(target=0.02, min_rounds=6, max_rounds=100, max_seconds=0.6)
 WITNESS = "row_softmax__"
 LIMITS = Limits(load_seconds=20, call_seconds=5, compile_seconds=30)
 

@@ -72,6 +72,13 @@ def noisy_log_ratios(rng: numpy.random.Generator, count: int, truth: float) -> l
     return list(math.log(truth) + sides[0] - sides[1])
 
 
+@pytest.mark.parametrize("mean", [-1e6, 1e6])
+def test_a_ratio_beyond_all_numbers_is_still_a_ratio(mean: float) -> None:
+    interval = LogRatio(mean, 10.0, 5).interval()
+    assert 0 < interval.low <= interval.value <= interval.high < math.inf
+    assert math.isfinite(interval.half_width)
+
+
 @pytest.mark.parametrize("rounds", [5, 10, 20, 50])
 def test_the_interval_covers_the_truth_about_95_times_in_100(rounds: int) -> None:
     rng = numpy.random.default_rng(2026)

@@ -42,8 +42,10 @@ class LogRatio:
         return LogRatio(self.mean, math.sqrt(variance), self.freedom / sampled**2)
 
     def interval(self) -> Interval:
+        """Finite and above zero, however far off: a process may claim to have taken no time."""
         half = min(student_quantile(self.freedom) * self.error, _WIDEST)
-        low, middle, high = (math.exp(self.mean + side * half) for side in (-1, 0, 1))
+        ends = (self.mean - half, self.mean, self.mean + half)
+        low, middle, high = (math.exp(max(-_WIDEST, min(end, _WIDEST))) for end in ends)
         return Interval(value=middle, low=low, high=high)
 
 
