@@ -9,8 +9,8 @@ so many programs that keep a core busy, each number in turn.
     python benchmarks/clock_accuracy.py [--runs 100] [--json results.json]
     python benchmarks/clock_accuracy.py --neighbours 0 1 2 4 --table
 
-On a machine with many cores, `taskset --cpu-list 0,1` makes it one of two, so that
-neighbours are felt.
+`--cores 0 1` keeps judge, timed processes and neighbours on these two, so that neighbours are
+felt on a machine with more; clock_on_pairs.py does so on several pairs at the same time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.records import Candidate, Evaluation, Options, Sampling, Task
 from kernel_smith.tasks import read_task
 
-RUNS_PER_ENGINE = 10
+RUNS_PER_JUDGE = 10
 LABELS = {"itself": 0, "5% more work": 5}  # and how much is added
 ALL = "geometric mean"
 
@@ -115,18 +116,16 @@ def row_of(count: int, label: str, evaluation: Evaluation) -> Row:
 
 def repeat(
     task: Task, label: str, runs: int, options: Options, count: int, until: float
-) -> Iterator[list[Row]]:
+) -> Iterator[Row]:
     """Evaluate the same program again and again, each time in a process of its own."""
     candidate = Candidate(source=program("ModelNew", LABELS[label]))
-    left = runs
-    while left > 0 and time.monotonic() < until:
-        rows = []
+    for first in range(0, runs, RUNS_PER_JUDGE):
         with LocalEngine() as engine:
-            for _ in range(min(RUNS_PER_ENGINE, left)):
-                rows.append(row_of(count, label, engine.evaluate(task, candidate, options)))
-                left -= 1
-                progress(f"{count} neighbours, against {label}: {left} runs left")
-        yield rows
+            for number in range(first, min(first + RUNS_PER_JUDGE, runs)):
+                if time.monotonic() > until:
+                    return
+                progress(f"{count} neighbours, against {label}: {runs - number} runs left")
+                yield row_of(count, label, engine.evaluate(task, candidate, options))
 
 
 def summarise(rows: list[Row], workload: str) -> dict[str, object]:
@@ -170,7 +169,10 @@ def table(results: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for count, found in results["neighbours"].items():
-        for label in found:
+        for label in filter(found.__contains__, LABELS):
+            if ALL not in found[label]:
+                lines.append(f"| {count} | {label} | nothing was timed | | | | |")
+                continue
             row = found[label][ALL]
             undecided = 1 - row["surely_below_1"] - row["surely_above_1"]
             lines.append(
@@ -189,9 +191,12 @@ def main() -> None:
     parser.add_argument("--max-seconds", type=float, default=4.0)
     parser.add_argument("--neighbours", type=int, nargs="+", default=[0])
     parser.add_argument("--minutes", type=float, default=600.0, help="start no run after that")
+    parser.add_argument("--cores", type=int, nargs="+", help="the only ones that are used")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--json", type=Path, help="the results, also to go on from")
     arguments = parser.parse_args()
+    if arguments.cores:
+        os.sched_setaffinity(0, arguments.cores)  # judges and neighbours inherit it
     until = time.monotonic() + 60 * arguments.minutes
     options = Options(sampling=Sampling(target=arguments.target, max_seconds=arguments.max_seconds))
     asked = dict(zip(LABELS, (arguments.runs, arguments.padded_runs), strict=True))
@@ -203,8 +208,8 @@ def main() -> None:
         for count, (label, runs) in itertools.product(arguments.neighbours, asked.items()):
             done = sum((row.neighbours, row.label) == (count, label) for row in rows)
             with neighbours(count):
-                for more in repeat(task, label, runs - done, options, count, until):
-                    rows += more
+                for row in repeat(task, label, runs - done, options, count, until):
+                    rows.append(row)
                     write(arguments.json, rows, options)
     found = results_of(rows, options)
     print(table(found) if arguments.table else json.dumps(found["neighbours"], indent=2))

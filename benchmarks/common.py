@@ -7,6 +7,7 @@ import platform
 import sys
 from importlib.metadata import version
 
+import kernel_smith
 from kernel_smith.inline.toolchain import find_toolchain
 
 
@@ -25,7 +26,7 @@ def describe_machine() -> dict[str, str | int | None]:
         "python": platform.python_version(),
         "torch": version("torch"),
         "compiler": find_toolchain("cpp").version,
-        "kernel_smith": version("kernel-smith"),
+        "kernel_smith": kernel_smith.__version__,
     }
 
 
