@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_smith.evaluation.judge.platform.batch import Windows
-from kernel_smith.evaluation.judge.timing.device_clock import charge_hidden_work, costs_of_asking
+from kernel_smith.evaluation.judge.timing.device_rounds import charge_hidden_work, costs_of_asking
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement, Samples
 
 ROUNDS, CALLS = 20, 10

@@ -19,6 +19,7 @@ class Windows:
     service_cpu: float  # looking up arguments and copying results: the same for everyone
     idle_cpu: float  # while nobody asked for anything
     switching_wall: float = 0.0  # of handing a device over, and taking it back
+    waited: float = 0.0  # that judge and process were kept waiting for a core, all of it included
 
 
 @dataclass(frozen=True)

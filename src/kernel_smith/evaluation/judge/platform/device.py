@@ -28,7 +28,7 @@ from kernel_smith.evaluation.judge.platform.memory_claims import Claims
 from kernel_smith.evaluation.judge.platform.spares import Spare, Spares
 from kernel_smith.evaluation.judge.processes.child import Child, Interrupted
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
-from kernel_smith.evaluation.judge.timing.device_clock import empty_batches
+from kernel_smith.evaluation.judge.timing.device_clock import empty_batch
 from kernel_smith.evaluation.judge.timing.on_device import DeviceTiming
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError
 from kernel_smith.inline.gpu import vendor_of_torch
@@ -266,7 +266,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
         return max(participant.device_seconds(), 1e-7)
 
     def round_trip(self, participant: DeviceParticipant, any_set: InputSet) -> float:
-        return statistics.median(empty_batches(participant, (), _EMPTY_BATCHES))
+        return statistics.median(empty_batch(participant, ()) for _ in range(_EMPTY_BATCHES))
 
     def seconds_per_call(
         self, participant: DeviceParticipant, batch: Batch, round_trip: float

@@ -21,6 +21,7 @@ from kernel_smith.evaluation.judge.platform.device_buffers import DeviceBuffers
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.platform.result_watch import Looks, ResultWatch
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.judge.processes.waiting import Neighbours
 from kernel_smith.evaluation.sandbox.device_runner import ONE_MORE
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.records import Limits
@@ -42,6 +43,8 @@ class DeviceParticipant(Participant):
         self._bell = Doorbell.create()
         self._probe = torch.zeros(1, device="cuda")
         self._switching_seconds = 0.0
+        self._neighbours: Neighbours | None = None  # once it is observed
+        self._waited_seconds = 0.0  # in the last batch
         self._looks: Looks | None = None  # at the results of the last batch
         self._asked = False
         self._called: set[str] = set()  # programs' modules, by their keys
@@ -51,6 +54,7 @@ class DeviceParticipant(Participant):
         """Samples of the processor would say nothing about kernels on a GPU."""
         with device_state.turns().stepping_out():
             self.child.ready()
+        self._neighbours = Neighbours(self.child.pid, cores=1)  # one thread of it launches
 
     @property
     def is_unused(self) -> bool:
@@ -144,7 +148,7 @@ class DeviceParticipant(Participant):
         wall, cpu, _ = self._go("replay", self._calls, watch, events=watched or not timed)
         idle, self._idle_cpu = self._idle_cpu, 0.0
         seen = self._captured
-        windows = Windows(wall, cpu, 0.0, idle, self._switching_seconds)
+        windows = Windows(wall, cpu, 0.0, idle, self._switching_seconds, self._waited_seconds)
         return Batch(seen.calls, windows, seen.first, seen.odd, 0.0, looks=self._looks)
 
     def run(
@@ -152,12 +156,13 @@ class DeviceParticipant(Participant):
     ) -> Batch:
         batch = super().run(calls, watch, thorough=thorough)
         self._called.add(self._key)
-        windows = replace(batch.windows, switching_wall=self._switching_seconds)
-        return replace(batch, windows=windows)
+        around = {"switching_wall": self._switching_seconds, "waited": self._waited_seconds}
+        return replace(batch, windows=replace(batch.windows, **around))
 
-    def run_nothing(self) -> float:
-        """Wall seconds of asking for a graph with next to nothing in it."""
-        return self._go("nothing", 0)[0]
+    def run_nothing(self) -> Windows:
+        """Ask for a graph with next to nothing in it."""
+        wall, cpu, _ = self._go("nothing", 0)
+        return Windows(wall, cpu, 0.0, 0.0, self._switching_seconds, self._waited_seconds)
 
     def profile(self) -> list[dict[str, Any]]:
         """The kernels that the bound calls launch, in the process's own words."""
@@ -172,6 +177,8 @@ class DeviceParticipant(Participant):
     def close(self) -> None:
         super().close()
         self._bell.close()
+        if self._neighbours is not None:
+            self._neighbours.close()
 
     def copied_outputs(self) -> list[torch.Tensor]:
         """One call's results as a kernel finds them that follows on the current stream."""
@@ -195,7 +202,7 @@ class DeviceParticipant(Participant):
         """Time a batch. `events`: the process is to time it as well, which takes time."""
         nonce, mark = os.urandom(8).hex(), int.from_bytes(os.urandom(8), "little")
         timeout = self.limits.call_seconds * (1 + _PATIENCE_PER_CALL * count)
-        before_cpu = self._note_idle()
+        before_cpu, before_waited = self._note_idle(), self._kept_waiting()
         self._hand_device_over(mark, calls=count, nonce=nonce, how=how, events=events)
         looks = self._looks = None if watch is None else watch.begin()
         before = time.perf_counter()
@@ -211,6 +218,7 @@ class DeviceParticipant(Participant):
         with self.child.stopped():
             self._last_cpu = self.child.cpu_seconds()
             self._take_device_back()
+            self._waited_seconds = self._kept_waiting() - before_waited
             if looks is not None:
                 looks.end()
             if how == "replay":
@@ -222,6 +230,10 @@ class DeviceParticipant(Participant):
             raise ChildFailed("protocol", "the answer to another request", self.child.read_log())
         self.calling_seconds += wall
         return wall, self._last_cpu - before_cpu, answer
+
+    def _kept_waiting(self) -> float:
+        """Seconds for which judge and process have been kept waiting for a core so far."""
+        return 0.0 if self._neighbours is None else self._neighbours.seconds()
 
     def _is_over(self, mark: int, deadline: float) -> bool:
         return self._bell.is_finished(mark) or time.perf_counter() > deadline

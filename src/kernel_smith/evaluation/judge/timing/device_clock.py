@@ -11,9 +11,8 @@ candidate cannot be captured they are all there is, for the candidate and for it
 
 from __future__ import annotations
 
-import math
+import itertools
 import random
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,15 +25,16 @@ from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
 from kernel_smith.evaluation.judge.platform.quiet import check_one_by_one
+from kernel_smith.evaluation.judge.timing.device_rounds import Series, charge_hidden_work
 from kernel_smith.evaluation.judge.timing.host_clock import (
-    Asking,
+    FEWEST_ROUNDS,
     Measurement,
     Pace,
-    Samples,
     batch_length,
     enough,
     standing_still,
 )
+from kernel_smith.evaluation.judge.timing.interruptions import Interruptions, was_interrupted
 from kernel_smith.evaluation.judge.timing.rival import blame
 from kernel_smith.records import Sampling, Workload
 
@@ -49,13 +49,10 @@ _PLAIN_SECONDS = 5e-3  # per batch
 _PLAIN = Sampling(min_rounds=2, max_rounds=4, max_seconds=0.25)  # fewer where calls are long
 _LONG_CALL = 1e-3  # seconds, beside which what launching costs is nothing
 _WARM_UP_ROUNDS = {"replay": 2, "plain": 1}  # a first plain round has been taken by then
-# A batch takes longer in some processes than in others with the same kernels, by about as much
-# (`benchmarks/gpu_processes.py`).
-_PROCESS_SECONDS = 2e-6
-_NEIGHBOURS = 2  # rounds on either side
 _HIDDEN_CHECKS, _FOR_FEW_ROUNDS = 0.2, 0.4  # per round
+_SHORTENED, _MOST_SHORTENED = 3, 2
+_EMPTY_BATCHES = 3  # at most, until one is not interrupted
 _WATCHED = 0.1  # of the rounds, which are not counted
-_SIGMAS = 3.0
 _RIVAL_REFUSES = "the one beside it cannot be captured"
 
 _system_random = random.SystemRandom()
@@ -80,6 +77,7 @@ class Contest:
     rival: DeviceParticipant | None = None
     length: int = 0
     busy: list[bool] = field(default_factory=list)
+    _shortened: int = 0
 
     @property
     def everyone(self) -> list[DeviceParticipant]:
@@ -146,6 +144,18 @@ class Contest:
                 refusals.append(_RIVAL_REFUSES if participant is self.rival else refusal)
             participant.unbind()
         return next(iter(refusals), None)
+
+    def shorten(self) -> bool:
+        """Have fewer calls captured, so that a batch fits between two interruptions, if it can."""
+        shorter = max(1, self.length // _SHORTENED)
+        if shorter == self.length or self._shortened >= _MOST_SHORTENED:
+            return False
+        self._shortened += 1
+        if self._capture(self.everyone, shorter) is None:
+            self.length = shorter
+            return True
+        self._capture(self.everyone, self.length)
+        return False
 
     def round(
         self, way: Way, most: int | None = None, *, watched: bool = False
@@ -223,14 +233,14 @@ def _plain_calls(contest: Contest, most: int) -> int:
 def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = None) -> Measurement:
     """Alternate until the interval is tight."""
     candidate, eager = contest.candidate, contest.bench.eager()
-    samples = {participant.name: Samples() for participant in contest.everyone}
     others = [participant for participant in contest.everyone if participant is not eager]
-    walls: list[float] = []
+    beside = [participant for participant in contest.everyone if participant is not candidate]
+    names = [participant.name for participant in contest.everyone]
+    series, set_aside, interruptions = Series(names), Series(names), Interruptions(candidate.name)
     opinions: list[float] = []
     deadline = time.monotonic() + sampling.max_seconds
-    measurement = Measurement(samples, 0, 0)
     warm_up = 1 if contest.length == 1 else _WARM_UP_ROUNDS[way]
-    for turn in range(warm_up + sampling.max_rounds):
+    for turn in itertools.count():
         # The first one, and some that nobody can tell beforehand.
         watched = way == "replay" and (turn == 0 or _system_random.random() < _WATCHED)
         batches = contest.round(way, most, watched=watched)
@@ -238,70 +248,38 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
             opinions.append(candidate.device_seconds())
         if turn < warm_up or watched:
             continue
-        walls += empty_batches(eager, others, 1)
-        costs = costs_of_asking(walls)
-        for name, batch in batches.items():
-            samples[name].add(batch, costs[-1])
-            samples[name].subtract(costs)
-        calls, rounds = measurement.calls + batches[candidate.name].calls, measurement.rounds + 1
-        doubt, luck = Asking.of(walls).spread * rounds / calls, _PROCESS_SECONDS * rounds / calls
-        measurement = Measurement(samples, rounds, calls, doubt, process_error=luck, linear=True)
-        beside = [participant for participant in contest.everyone if participant is not candidate]
-        if enough(measurement, candidate, beside, sampling, deadline):
+        empty = empty_batch(eager, others)
+        if interruptions.sets_aside(batches):
+            set_aside.add(batches, empty)
+            if (
+                set_aside.rounds + series.rounds >= sampling.min_rounds
+                and time.monotonic() > deadline
+            ):
+                break
+            if way == "replay" and interruptions.are_many() and contest.shorten():
+                interruptions.forget()
+            continue
+        series.add(batches, empty)
+        is_enough = enough(series.measurement(), candidate, beside, sampling, deadline)
+        if is_enough or series.rounds >= sampling.max_rounds:
             break
+    if series.rounds < min(sampling.min_rounds, FEWEST_ROUNDS):
+        series.append(set_aside)
+    measurement = series.measurement()
     if opinions:
-        samples[candidate.name].inner = opinions
+        series.samples[candidate.name].inner = opinions
     for participant in others:
-        charge_hidden_work(samples[participant.name], samples[eager.name])
+        charge_hidden_work(series.samples[participant.name], series.samples[eager.name])
     return measurement
 
 
-def costs_of_asking(walls: Sequence[float]) -> list[float]:
-    """For each round, from its own empty batch and those of its neighbours: the cost changes by
-    half within a second, and by little from one round to the next."""
-    near = [
-        walls[max(turn - _NEIGHBOURS, 0) : turn + _NEIGHBOURS + 1] for turn in range(len(walls))
-    ]
-    return [statistics.median(some) for some in near]
-
-
-def empty_batches(
-    participant: DeviceParticipant, others: Sequence[DeviceParticipant], count: int
-) -> list[float]:
-    """Seconds of batches with next to nothing in them, as they are within a measurement: with a
-    cold device. `others` stand still meanwhile; what they left on the device shows when it is
-    probed."""
-    walls = []
+def empty_batch(participant: DeviceParticipant, others: Sequence[DeviceParticipant]) -> float:
+    """Seconds of a batch with next to nothing in it, as it is within a measurement: with a cold
+    device. `others` stand still meanwhile; what they left on the device shows when it is probed."""
     with standing_still(others):
-        for _ in range(count):
+        for _ in range(_EMPTY_BATCHES):
             device_state.quiet().make_cold()
-            walls.append(participant.run_nothing())
-    return walls
-
-
-def charge_hidden_work(participant: Samples, reference: Samples) -> None:
-    """A process takes over the device before a batch, when the inputs are there already, and the
-    judge takes it back afterwards.
-
-    Where that takes longer than with the reference's process, beyond what chance explains, the
-    difference is charged: there is nothing to be gained by an early start, or by calling the work
-    finished before it is. What chance explains is told by the reference's process alone, for a
-    participant can vary its own times at will. And it is charged round by round, if more, so
-    nothing is gained either by hiding work in some of them.
-    """
-    own, usual = ([w.switching_wall for w in side.windows] for side in (participant, reference))
-    middle, spread = statistics.median(usual), _spread(usual)
-    always = statistics.median(own) - middle - _SIGMAS * spread * math.sqrt(2 / len(own))
-    charged = (max(always, seconds - middle - _SIGMAS * spread, 0.0) for seconds in own)
-    participant.seconds = [
-        seconds + excess / calls
-        for seconds, excess, calls in zip(
-            participant.seconds, charged, participant.lengths, strict=True
-        )
-    ]
-
-
-def _spread(seconds: Sequence[float]) -> float:
-    """The standard deviation, by the quartiles: a few delays do not matter."""
-    low, _, high = statistics.quantiles(seconds, n=4)
-    return (high - low) / 1.35
+            windows = participant.run_nothing()
+            if not was_interrupted(windows):
+                break
+    return windows.run_wall

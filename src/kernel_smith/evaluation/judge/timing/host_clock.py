@@ -36,7 +36,7 @@ _EMPTY_BATCHES = 9
 _ROUNDS_BETWEEN_LOOKS = 5
 _SHARE_OF_DIFFERENCE = 0.02
 _WARM_UP_ROUNDS = 2
-_FEWEST_ROUNDS = 5  # of calls so long that more would take longer than was asked for
+FEWEST_ROUNDS = 5  # of calls so long that more would take longer than was asked for
 _USUAL_SERVICE = 1.05
 # Where a hypervisor takes the processor away, the pause is counted as work, rarely and briefly.
 _UNEVEN_SHARE, _UNEVEN_SECONDS = 0.05, 0.002
@@ -277,7 +277,7 @@ def enough(
     over = time.monotonic() > deadline
     # One call a round is all that there is time for, or memory.
     long_calls = measurement.samples[candidate.name].calls == measurement.rounds
-    fewest = min(sampling.min_rounds, _FEWEST_ROUNDS) if long_calls or over else sampling.min_rounds
+    fewest = min(sampling.min_rounds, FEWEST_ROUNDS) if long_calls or over else sampling.min_rounds
     if measurement.rounds < fewest:
         return False
     if over:

@@ -42,7 +42,7 @@ def seconds_without_kernels(
         spent = min(timed.replay().windows.run_wall for _ in range(_REPLAYS))
     except ChildFailed:
         return 0.0
-    empty = min(bench.eager().run_nothing() for _ in range(_REPLAYS))
+    empty = min(bench.eager().run_nothing().run_wall for _ in range(_REPLAYS))
     return max(spent - empty, 0.0) / calls
 
 
