@@ -16,7 +16,7 @@ from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.host_clock import Samples
-from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
+from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds, chance_after
 from kernel_smith.records import Reason
 
 SECONDS = 1e-3
@@ -132,6 +132,15 @@ def test_some_rounds_are_held_in_the_midst_of_timing_and_not_all() -> None:
         rounds.hold_by_chance(USUAL, watched=False)
     assert 0 < len(candidate.ran) < 200
     assert {len(labels) for labels, _ in candidate.ran} == {4, 8}
+
+
+def test_they_are_frequent_at_first_rare_later_and_never_cease() -> None:
+    """An evaluation that is over soon must hold some, and a long one must not consist of them."""
+    chances = [chance_after(n) for n in range(1, 201)]
+    assert sum(chances[:10]) > 2.5
+    assert sum(chances[100:]) > 2.5
+    assert sum(chances) < 12
+    assert chance_after(100_000) > 0.01
 
 
 def test_a_judge_that_always_comes_too_late_gives_up_and_says_so() -> None:

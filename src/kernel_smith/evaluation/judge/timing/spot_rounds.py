@@ -5,6 +5,10 @@ one of them it has not computed call by call.
 
 A program could read inputs early and look at them again in time: it is right then, but has done
 the work twice. So what its calls cost in these rounds, in processor time, is what they cost.
+
+Each one takes longer than a round that is counted. So they are held often at first and ever more
+rarely later: five in ten rounds, ten in two hundred. `benchmarks/spot_check_odds.py` says what
+chance that leaves to a program that computes calls together in some batches only.
 """
 
 from __future__ import annotations
@@ -27,8 +31,9 @@ from kernel_smith.records import Reason
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.timing.host_clock import Samples
 
-_FEWEST = 5  # per workload
-_CHANCE = 0.15  # after each round that is counted
+FEWEST = 5  # per workload
+# After the nth round one follows with a chance of two in n, within these bounds.
+_HIGHEST_CHANCE, _TIMES_CHANCE, _LOWEST_CHANCE = 0.3, 2.0, 0.03
 _MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
 _TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
@@ -61,10 +66,12 @@ class SpotRounds:
     _costs: list[Cost] = field(default_factory=list)
     _reference_costs: list[Cost] = field(default_factory=list)
     _tries: int = 0
+    _rounds: int = 0
 
     def hold_by_chance(self, usual: Mapping[str, float], *, watched: bool) -> None:
         """Let nobody foresee after which of the other rounds one of these follows."""
-        if self.length > 1 and _system_random.random() < _CHANCE:
+        self._rounds += 1
+        if self.length > 1 and _system_random.random() < chance_after(self._rounds):
             self._hold(usual, watched=watched)
 
     def hold_the_rest(self, usual: Mapping[str, float], *, watched: bool) -> None:
@@ -75,7 +82,7 @@ class SpotRounds:
     @property
     def fell_short(self) -> bool:
         """Are there fewer than are needed? Beside busy programs the judge may come too late."""
-        return self.length > 1 and len(self._costs) < _FEWEST
+        return self.length > 1 and len(self._costs) < FEWEST
 
     def _hold(self, usual: Mapping[str, float], *, watched: bool) -> None:
         """Look into one batch. `usual`: seconds per call, by participant."""
@@ -130,6 +137,15 @@ class SpotRounds:
             cpu = sum(window.run_cpu for window in candidate.windows)
             wall = excess * min(1.0, sum(w.run_wall for w in candidate.windows) / cpu)
             candidate.seconds = [seconds + wall for seconds in candidate.seconds]
+
+
+def chance_after(rounds: int) -> float:
+    """Return how likely it is that one of these follows after so many others.
+
+    A measuring may end after ten rounds, so there are some among the first. Whoever behaves so long
+    is to be found out as well, so they never cease.
+    """
+    return max(_LOWEST_CHANCE, min(_HIGHEST_CHANCE, _TIMES_CHANCE / rounds))
 
 
 def _run(
