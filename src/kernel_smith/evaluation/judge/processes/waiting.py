@@ -7,6 +7,7 @@ system counts what it made a thread wait, to the nanosecond, and whoever waited 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 
 _OWN = "/proc/thread-self/schedstat"
@@ -32,3 +33,29 @@ class Waiting:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+class Neighbours:
+    """Time that others took from the judge and from a process, which is timed on so many cores."""
+
+    def __init__(self, pid: int, cores: int) -> None:
+        self._process = Waiting(pid)
+        self._cores = cores
+
+    def seconds(self) -> float:
+        """How long judge and process were kept waiting for a core. Of the process this is known
+        where one core is timed: on several, threads of its own could make each other wait."""
+        own = _here().seconds()
+        return own + self._process.seconds() if self._cores == 1 else own
+
+    def without(self, waited: float, wall: float, cpu: float) -> float:
+        """What a batch would have taken without neighbours: no less than was computed."""
+        return max(wall - waited, min(wall, cpu / self._cores))
+
+    def close(self) -> None:
+        self._process.close()
+
+
+@functools.cache
+def _here() -> Waiting:
+    return Waiting()
