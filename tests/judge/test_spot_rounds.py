@@ -16,7 +16,7 @@ from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.host_clock import Samples
-from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds
+from kernel_smith.evaluation.judge.timing.spot_rounds import SpotRounds, chance_after
 from kernel_smith.records import Reason
 
 SECONDS = 1e-3
@@ -99,7 +99,7 @@ def charged(candidate: Pretender, eager: Pretender) -> float:
 def test_the_reference_answers_what_the_candidate_was_asked_in_the_end() -> None:
     candidate, eager = Pretender("candidate"), Pretender("eager")
     held(candidate, eager)
-    assert len(candidate.ran) == 5
+    assert len(candidate.ran) == 6
     stopped = [labels for labels, is_stopped in eager.ran if is_stopped]
     assert stopped == [labels for labels, _ in candidate.ran]
 
@@ -110,7 +110,7 @@ def test_others_run_before_the_candidate_as_often_as_in_other_rounds() -> None:
     for _ in range(40):
         candidate, eager, compiled = (Pretender(n) for n in ("candidate", "eager", "compile"))
         rounds = spots(candidate, eager, compiled)
-        rounds._hold(USUAL | {"compile": SECONDS}, watched=False)
+        rounds._hold(8, USUAL | {"compile": SECONDS}, watched=False)
         seen.add(sum(not stopped for other in (eager, compiled) for _, stopped in other.ran))
     assert seen == {0, 1, 2}
 
@@ -132,6 +132,22 @@ def test_some_rounds_are_held_in_the_midst_of_timing_and_not_all() -> None:
         rounds.hold_by_chance(USUAL, watched=False)
     assert 0 < len(candidate.ran) < 200
     assert {len(labels) for labels, _ in candidate.ran} == {4, 8}
+
+
+def test_they_are_frequent_at_first_rare_later_and_never_cease() -> None:
+    """An evaluation that is over soon must hold some, and a long one must not consist of them."""
+    chances = [chance_after(n) for n in range(1, 201)]
+    assert sum(chances[:10]) > 2.5
+    assert sum(chances[100:]) > 2.5
+    assert sum(chances) < 12
+    assert chance_after(100_000) > 0.01
+
+
+def test_both_lengths_of_a_batch_are_looked_into_alike() -> None:
+    """Where calls are few, a program may compute them one by one."""
+    candidate = Pretender("candidate")
+    held(candidate, Pretender("eager"))
+    assert sorted(len(labels) for labels, _ in candidate.ran) == [4, 4, 4, 8, 8, 8]
 
 
 def test_a_judge_that_always_comes_too_late_gives_up_and_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -12,10 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.judge.platform.participant import Participant
-from kernel_smith.evaluation.judge.processes.child import Child
-from kernel_smith.evaluation.judge.processes.waiting import Waiting
-from kernel_smith.records import Limits
+from kernel_smith.evaluation.judge.processes.waiting import Neighbours, Waiting
 
 SPIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 seconds = st.floats(0, 10)
@@ -58,23 +56,22 @@ def test_of_a_process_that_is_gone_nothing_is_known() -> None:
     assert Waiting(1 << 22).seconds() == 0.0
 
 
-def participant(cores: int) -> Participant:
-    made = Participant("candidate", Child.__new__(Child), Limits())
-    made._timed_cores = cores
-    return made
+@functools.cache
+def neighbours(cores: int) -> Neighbours:
+    return Neighbours(os.getpid(), cores)
 
 
 @given(seconds, seconds, seconds, st.integers(1, 8))
 def test_no_batch_takes_less_than_was_computed(
     wall: float, waited: float, cpu: float, cores: int
 ) -> None:
-    taken = participant(cores)._undisturbed(wall, waited, cpu)
+    taken = neighbours(cores).without(waited, wall, cpu)
     assert min(wall, cpu / cores) <= taken <= wall
     assert taken >= wall - waited
 
 
 def test_an_undisturbed_batch_takes_what_the_clock_says() -> None:
-    assert participant(1)._undisturbed(0.002, 0.0, 0.0019) == 0.002
-    assert participant(1)._undisturbed(0.006, 0.004, 0.0019) == pytest.approx(0.002)
+    assert neighbours(1).without(0.0, 0.002, 0.0019) == 0.002
+    assert neighbours(1).without(0.004, 0.006, 0.0019) == pytest.approx(0.002)
     # Threads of its own made it wait.
-    assert participant(1)._undisturbed(0.006, 0.004, 0.006) == 0.006
+    assert neighbours(1).without(0.004, 0.006, 0.006) == 0.006

@@ -86,7 +86,9 @@ class DeviceParticipant(Participant):
         if self._captured is not None:
             room.poison_results()
         else:
-            self._views = [room.inputs.view(slot) for slots in self._input_slots for slot in slots]
+            self._views = [
+                room.inputs.view(slot) for slots in self._memory.inputs for slot in slots
+            ]
         room.outputs.raw(0, room.outputs.size).fill_(POISON)
         if self._views:
             torch._foreach_copy_(self._views, [t for inputs in sets for t in inputs.tensors])
@@ -222,7 +224,7 @@ class DeviceParticipant(Participant):
             if looks is not None:
                 looks.end()
             if how == "replay":
-                self.room.fetch(self.child, self._output_slots)
+                self.room.fetch(self.child, self._memory.outputs)
         if finished:
             answer = self.child.answer("go", timeout)
         if answer.get("done") != nonce:
@@ -259,6 +261,6 @@ class DeviceParticipant(Participant):
         self._switching_seconds += time.perf_counter() - before
 
     def _learn_places(self, reported: Any, count: int) -> None:
-        self.room.understand(reported, count, self._strides)
+        self.room.understand(reported, count, self._memory.strides)
         self._device_room.meet_chunks(self.child, self.limits.load_seconds)
-        self._device_room.find_results(self._output_slots)
+        self._device_room.find_results(self._memory.outputs)

@@ -7,10 +7,8 @@ its process; the judge writes inputs before a batch and reads outputs after it.
 from __future__ import annotations
 
 import base64
-import functools
 import os
 import pickle
-import random
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -21,18 +19,14 @@ import torch
 from kernel_smith.evaluation.judge.evidence.perf_events import Sampler, SamplerUnavailable
 from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Result
 from kernel_smith.evaluation.judge.platform.batch import Batch, Watcher, Windows, described
-from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, SharedBuffers
+from kernel_smith.evaluation.judge.platform.buffers import HostBuffers, SharedBuffers
+from kernel_smith.evaluation.judge.platform.call_memory import CallMemory
 from kernel_smith.evaluation.judge.platform.examining import Examiner
-from kernel_smith.evaluation.judge.platform.slots import largest_of_each, place_all, slots_at
 from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
-from kernel_smith.evaluation.judge.processes.waiting import Waiting
-from kernel_smith.evaluation.judge.values.pieces import same_bits
-from kernel_smith.evaluation.sandbox.arena import Layout, Slot, contiguous_stride
-from kernel_smith.evaluation.sandbox.ledger import Ledger
+from kernel_smith.evaluation.judge.processes.waiting import Neighbours
+from kernel_smith.evaluation.sandbox.arena import Slot
 from kernel_smith.records import Limits, Workload
-
-_system_random = random.SystemRandom()
 
 CANDIDATE, RIVAL = "candidate", "beside"
 """Names of participants. Baselines have those of `Baseline`."""
@@ -61,16 +55,10 @@ class Participant:
         self.program = _FIRST
         """Which of the programs in the process is called, where there are several."""
         self._construction: dict[str, Any] = {}  # what is asked of the process, for any program
-        self._input_slots: list[list[Slot]] = []
-        self._output_slots: list[list[Slot]] = []
-        self._ledger: Ledger | None = None
-        self._ledger_slot: Slot | None = None
-        self._parameter_slots: dict[str, Slot] = {}
-        self._parameters: dict[str, torch.Tensor] = {}
+        self._memory = CallMemory(self.room)
         self._bound: list[InputSet] = []
         self._calls = 0  # that are bound, also when their inputs were let go of
         self._of_unknown_speed = True
-        self._strides: list[tuple[int, ...]] = []
         self._examiner = Examiner(child, self.room)
         self._thorough = False
         self._spot: SpotCheck | None = None
@@ -84,8 +72,7 @@ class Participant:
         self.sampler: Sampler | None = None
         self.not_sampled: str | None = None
         self.calling_seconds = 0.0
-        self._timed_cores = 0
-        self._waiting: Waiting | None = None  # its own, once it is observed
+        self._neighbours: Neighbours | None = None  # once it is observed
 
     def observe(self, cores: Collection[int]) -> None:
         """Attach a sampler that stays switched off until somebody wants to know.
@@ -95,8 +82,7 @@ class Participant:
         switch to an observed process, which would be charged to the candidate alone.
         """
         self.child.ready()
-        self._timed_cores = len(cores)
-        self._waiting = Waiting(self.child.pid)
+        self._neighbours = Neighbours(self.child.pid, len(cores))
         try:
             self.sampler = Sampler(self.child.pid, cores, SAMPLES_PER_TIMED_SECOND)
         except SamplerUnavailable as error:
@@ -137,52 +123,28 @@ class Participant:
         own: Sequence[bool] = (),
         in_place: bool = False,
     ) -> None:
-        """Lay out arenas for `capacity` calls and construct the module for this workload.
+        """Share memory for `capacity` calls and construct the module for this workload.
 
-        `like` holds an example of every layout of inputs that can occur, and each slot is large
-        enough for all of them; `answer` is what a call returns. Of earlier results some are kept in
-        the process, to notice when their memory is used again. `own`: does each output have memory
-        of its own, which the judge may overwrite? Empty while that is not known. `in_place`: leave
-        results there.
+        `like` and `answer`: see `CallMemory`. Of earlier results some are kept in the process, to
+        notice when their memory is used again. `own`: does each output have memory of its own,
+        which the judge may overwrite? Empty while that is not known. `in_place`: leave results
+        there.
         """
         self._workload = workload
-        layout, out_layout = Layout(), Layout()
-        parameters = dict(reference.model(workload).named_parameters())
-        statistics = reference.statistics(workload)  # which a call may change, the reference's too
-        self._parameters = {name: p.detach() for name, p in parameters.items()}
-        self._parameter_slots = place_all(layout, self._parameters)
-        statistic_slots = place_all(layout, statistics)
-        if self.keeps_ledger:
-            cells = (capacity, len(answer.tensors))
-            self._ledger_slot = layout.place(cells, contiguous_stride(cells), torch.int64)
-        largest = largest_of_each([s.tensors for s in like])
-        self._bases = [[layout.like(t).offset for t in largest] for _ in range(capacity)]
-        by_output = [
-            [
-                out_layout.place(t.shape, contiguous_stride(t.shape), t.dtype)
-                for _ in range(capacity)
-            ]
-            for t in answer.tensors
-        ]
-        self._output_slots = [[slots[call] for slots in by_output] for call in range(capacity)]
-        self._strides = [t.stride() for t in answer.tensors]
-        parameter_slots = list(self._parameter_slots.values())
-        self._examiner = Examiner(self.child, self.room, self._output_slots, parameter_slots, own)
-        self.room.make(
-            self.child, layout.size, out_layout.size, self.limits.load_seconds, in_place=in_place
+        memory = self._memory
+        sizes = memory.lay_out(
+            reference, workload, like, answer, capacity, with_ledger=self.keeps_ledger
         )
-        if self._ledger_slot is not None:
-            self._ledger = Ledger(self.room.inputs.view(self._ledger_slot))
-        values = self._parameters | statistics
-        for name, slot in (self._parameter_slots | statistic_slots).items():
-            self.room.inputs.view(slot).copy_(values[name])
-        self.room.settle()
+        parameter_slots = list(memory.parameters.values())
+        self._examiner = Examiner(self.child, self.room, memory.outputs, parameter_slots, own)
+        self.room.make(self.child, *sizes, self.limits.load_seconds, in_place=in_place)
+        memory.fill()
         arguments = pickle.dumps(reference.init_arguments(workload))
         self._construction = {
             "seed": reference.parameter_seed,
             "arguments": base64.b64encode(arguments).decode(),
-            "parameters": {name: slot.to_json() for name, slot in self._parameter_slots.items()},
-            "statistics": {name: slot.to_json() for name, slot in statistic_slots.items()},
+            "parameters": {name: slot.to_json() for name, slot in memory.parameters.items()},
+            "statistics": {name: slot.to_json() for name, slot in memory.statistics.items()},
             "unlike_new": reference.unsettled(workload),
             "kept": kept_results,
         }
@@ -211,14 +173,7 @@ class Participant:
         """Let the process look up its arguments, and only then write the inputs in place."""
         assert self._workload is not None
         self._of_unknown_speed = check_signature
-        calls = []
-        self._input_slots = []
-        # In random places, or a call could foresee where the inputs of the next ones lie.
-        bases = _system_random.sample(self._bases, len(sets))
-        for base, inputs in zip(bases, sets, strict=True):
-            slots = slots_at(base, inputs.tensors)
-            self._input_slots.append(slots)
-            calls.append([inputs.template, [slot.to_json() for slot in slots]])
+        calls = self._memory.choose_places(sets)
         before_cpu = self._note_idle()
         self.child.ask(
             "bind",
@@ -226,7 +181,7 @@ class Participant:
             key=self._key,
             calls=calls,
             check=check_signature,
-            ledger=self._ledger_slot and self._ledger_slot.to_json(),
+            ledger=self._memory.ledger_place(),
         )
         self._last_cpu = self.child.cpu_seconds()
         self._bind_cpu = self._last_cpu - before_cpu
@@ -235,16 +190,10 @@ class Participant:
     def rewrite(self, sets: Sequence[InputSet]) -> None:
         """Put inputs where the process has looked up its arguments, and poison the outputs."""
         self._note_bound(sets)
-        for row in self._output_slots[: len(sets)]:
-            for slot in row:
-                self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
-        for slots, inputs in zip(self._input_slots, sets, strict=True):
-            self._write(slots, inputs)
+        self._memory.poison_outputs(len(sets))
+        for call, inputs in enumerate(sets):
+            self._memory.write(call, inputs)
         self.room.settle()
-
-    def _write(self, slots: Sequence[Slot], inputs: InputSet) -> None:
-        for slot, tensor in zip(slots, inputs.tensors, strict=True):
-            self.room.inputs.view(slot).copy_(tensor)
 
     def _note_bound(self, sets: Sequence[InputSet]) -> None:
         self._bound, self._calls = list(sets), len(sets)
@@ -255,7 +204,9 @@ class Participant:
 
     def came_late(self, spot: SpotCheck) -> int | None:
         """Return a call of the last batch that was entered before its results were there."""
-        return spot.came_late(self, self._strides, self._examiner.own) if self.fetches else None
+        return (
+            spot.came_late(self, self._memory.strides, self._examiner.own) if self.fetches else None
+        )
 
     @property
     def bound_calls(self) -> int:
@@ -271,7 +222,7 @@ class Participant:
         if not inputs.fits_in_place_of(self._bound[call]):
             return False
         self._bound[call] = inputs
-        self._write(self._input_slots[call], inputs)
+        self._memory.write(call, inputs)
         return True
 
     def unbind(self) -> None:
@@ -288,8 +239,7 @@ class Participant:
 
     def _views_dropped(self) -> None:
         """Forget what refers to shared memory."""
-        self._input_slots = []
-        self._ledger = None
+        self._memory.drop_views()
 
     def _note_idle(self) -> float:
         """Add up what the process used since the last answer: nothing, if it is honest."""
@@ -305,7 +255,7 @@ class Participant:
 
     @property
     def capacity(self) -> int:
-        return len(self._output_slots)
+        return len(self._memory.outputs)
 
     def run_stopping(self, spot: SpotCheck, watch: Watcher | None = None) -> Batch:
         """Run the bound calls and look into them on the way: the wall time means nothing then."""
@@ -324,7 +274,7 @@ class Participant:
         count = self._calls if calls is None else calls
         self._thorough, self._shared = thorough, frozenset()
         run_wall, run_cpu = self._time(count, watch)
-        asked = [] if self.fetches else self._output_slots[:count]
+        asked = [] if self.fetches else self._memory.outputs[:count]
         slots = [[slot.to_json() for slot in row] for row in asked]
         gathered = self.child.ask(
             "collect", self.limits.load_seconds, slots=slots, own=self._examiner.own
@@ -345,7 +295,7 @@ class Participant:
     def _has_expected_sizes(self, batch: Batch) -> bool:
         """By the process's own words. If they are not true, it damages nobody but itself."""
         described = [batch.first, *batch.odd[1:]]
-        slots = self._output_slots[0] if self._output_slots else []
+        slots = next(iter(self._memory.outputs), [])
         expected = [(list(slot.shape), slot.dtype) for slot in slots]
         try:
             found = [[(t["shape"], t["dtype"]) for t in one["tensors"]] for one in described]
@@ -358,8 +308,7 @@ class Participant:
         nonce = os.urandom(8).hex()
         # Once its speed is known, batches are planned to be far shorter than one call may take.
         timeout = self.limits.call_seconds * (max(count, 1) if self._of_unknown_speed else 1)
-        if self._ledger is not None:
-            self._ledger.clear()
+        self._memory.clear_ledger()
         if watch is not None:
             watch.start()
         before_cpu, before_waited = self._note_idle(), self._waited()
@@ -379,31 +328,25 @@ class Participant:
                 message = "the answer to another request"
                 raise ChildFailed("protocol", message, self.child.read_log())
             if self.fetches:
-                self.room.understand(answer.get("at"), count, self._strides)
+                self.room.understand(answer.get("at"), count, self._memory.strides)
                 self._take_results(count)
         self._last_cpu = finished_cpu
         self.calling_seconds += wall
-        return self._undisturbed(wall, waited, finished_cpu - before_cpu), finished_cpu - before_cpu
+        cpu = finished_cpu - before_cpu
+        if self._neighbours is not None:
+            wall = self._neighbours.without(waited, wall, cpu)
+        return wall, cpu
 
     def _waited(self) -> float:
-        """Seconds that judge and process were kept waiting for a core. Of the process this is known
-        where one core is timed: on several, threads of its own could make each other wait."""
-        if self._waiting is None:
-            return 0.0
-        own = _waiting_here().seconds()
-        return own + self._waiting.seconds() if self._timed_cores == 1 else own
-
-    def _undisturbed(self, wall: float, waited: float, cpu: float) -> float:
-        """What a batch would have taken without neighbours: no less than was computed."""
-        return max(wall - waited, min(wall, cpu / max(self._timed_cores, 1)))
+        return 0.0 if self._neighbours is None else self._neighbours.seconds()
 
     def _take_results(self, count: int) -> None:
         """Fetch and examine the results of a process that is stopped."""
-        self._shared = self._examiner.take(self._input_slots, count, thorough=self._thorough)
+        self._shared = self._examiner.take(self._memory.inputs, count, thorough=self._thorough)
 
     def entered(self) -> list[list[int]]:
         """Where the process says that the results are of calls that have returned."""
-        return [] if self._ledger is None else self._ledger.entered(self._calls)
+        return self._memory.entered(self._calls)
 
     def written_since(self, call: int) -> bool:
         """Did somebody write to the results of a call after they were fetched?"""
@@ -411,34 +354,21 @@ class Participant:
 
     def result_slots(self, call: int) -> list[Slot]:
         """How the results of a call lie when they were fetched."""
-        return self._output_slots[call]
+        return self._memory.outputs[call]
 
     def outputs(self, call: int) -> list[torch.Tensor]:
         """What the process left in the output arena for one call."""
-        return self.room.results(call, self._output_slots[call])
+        return self._memory.results(call)
 
     def output_rows(self, calls: int) -> list[torch.Tensor]:
         """The same for many calls at once: per output a matrix with one row per call."""
-        first = self._output_slots[0]
-        steps = (
-            [b.offset - a.offset for a, b in zip(first, self._output_slots[1], strict=True)]
-            if calls > 1
-            else [0] * len(first)
-        )
-        return [
-            self.room.outputs.rows(slot, calls, step)
-            for slot, step in zip(first, steps, strict=True)
-        ]
+        return self._memory.result_rows(calls)
 
     def inputs_unchanged(self, call: int) -> bool:
-        pairs = zip(self._input_slots[call], self._bound[call].tensors, strict=True)
-        return all(same_bits(self.room.inputs.view(slot), tensor) for slot, tensor in pairs)
+        return self._memory.holds(call, self._bound[call])
 
     def parameters_unchanged(self) -> bool:
-        return all(
-            same_bits(self.room.inputs.view(slot), self._parameters[name])
-            for name, slot in self._parameter_slots.items()
-        )
+        return self._memory.parameters_unchanged()
 
     def close(self) -> None:
         """The process is no longer needed."""
@@ -448,13 +378,8 @@ class Participant:
         self.room.leave()
         if self.sampler is not None:
             self.sampler.close()
-        if self._waiting is not None:
-            self._waiting.close()
-
-
-@functools.cache
-def _waiting_here() -> Waiting:
-    return Waiting()
+        if self._neighbours is not None:
+            self._neighbours.close()
 
 
 def _count(number: Any) -> int:

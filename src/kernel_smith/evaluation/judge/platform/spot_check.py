@@ -29,7 +29,7 @@ from kernel_smith.evaluation.judge.values.pieces import same_bits
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.platform.participant import Participant
 
-_STOPS = 12  # in a batch that takes no longer than usual
+_STOPS = 6  # in a batch that takes no longer than usual
 _FEWEST_SECONDS = 150e-6  # between two of them, on average: stopping takes about as long
 _MOST_STOPS = 240
 _BEGUN_SHARE = 0.25  # of the processor time of a batch: then its first call has begun

@@ -5,12 +5,17 @@ one of them it has not computed call by call.
 
 A program could read inputs early and look at them again in time: it is right then, but has done
 the work twice. So what its calls cost in these rounds, in processor time, is what they cost.
+
+Each one takes longer than a round that is counted. So they are held often at first and ever more
+rarely later: six in ten rounds, ten in two hundred. `benchmarks/spot_check_odds.py` says what
+chance that leaves to a program that computes calls together in some batches only.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -27,8 +32,9 @@ from kernel_smith.records import Reason
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.timing.host_clock import Samples
 
-_FEWEST = 5  # per workload
-_CHANCE = 0.15  # after each round that is counted
+FEWEST = 6  # per workload
+# After the nth round one follows with a chance of two in n, within these bounds.
+_HIGHEST_CHANCE, _TIMES_CHANCE, _LOWEST_CHANCE = 0.3, 2.0, 0.03
 _MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
 _TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
@@ -60,28 +66,36 @@ class SpotRounds:
     verify: Callable[[list[InputSet], Batch], None]
     _costs: list[Cost] = field(default_factory=list)
     _reference_costs: list[Cost] = field(default_factory=list)
-    _tries: int = 0
+    _held: Counter[int] = field(default_factory=Counter)  # by length, also those that came late
+    _rounds: int = 0
 
     def hold_by_chance(self, usual: Mapping[str, float], *, watched: bool) -> None:
         """Let nobody foresee after which of the other rounds one of these follows."""
-        if self.length > 1 and _system_random.random() < _CHANCE:
-            self._hold(usual, watched=watched)
+        self._rounds += 1
+        if self._lengths and _system_random.random() < chance_after(self._rounds):
+            self._hold(_system_random.choice(self._lengths), usual, watched=watched)
 
     def hold_the_rest(self, usual: Mapping[str, float], *, watched: bool) -> None:
-        """Hold as many as are needed at least."""
-        while self.fell_short and self._tries < _MOST_TRIES:
-            self._hold(usual, watched=watched)
+        """Hold as many as are needed at least, of both lengths: a candidate knows how long a batch
+        is, and may compute calls one by one where they are few."""
+        while self.fell_short and self._held.total() < _MOST_TRIES:
+            rarest = min(self._lengths, key=self._held.__getitem__)
+            self._hold(rarest, usual, watched=watched)
+
+    @property
+    def _lengths(self) -> list[int]:
+        """Those of the rounds that are counted; a single call cannot be computed with others."""
+        return [count for count in (self.length, self.length // 2) if count > 1]
 
     @property
     def fell_short(self) -> bool:
         """Are there fewer than are needed? Beside busy programs the judge may come too late."""
-        return self.length > 1 and len(self._costs) < _FEWEST
+        return self.length > 1 and len(self._costs) < FEWEST
 
-    def _hold(self, usual: Mapping[str, float], *, watched: bool) -> None:
-        """Look into one batch. `usual`: seconds per call, by participant."""
-        self._tries += 1
+    def _hold(self, count: int, usual: Mapping[str, float], *, watched: bool) -> None:
+        """Look into one batch of so many calls. `usual`: seconds per call, by participant."""
+        self._held[count] += 1
         reference = self.baselines[0]
-        count = _system_random.choice([n for n in (self.length, self.length // 2) if n > 1])
         chosen = list(islice(self.sets, count))
         self._run_those_before(chosen, watched=watched)
         spot = SpotCheck(count * usual[self.candidate.name], self.sets.__next__)
@@ -130,6 +144,15 @@ class SpotRounds:
             cpu = sum(window.run_cpu for window in candidate.windows)
             wall = excess * min(1.0, sum(w.run_wall for w in candidate.windows) / cpu)
             candidate.seconds = [seconds + wall for seconds in candidate.seconds]
+
+
+def chance_after(rounds: int) -> float:
+    """Return how likely it is that one of these follows after so many others.
+
+    A measuring may end after ten rounds, so there are some among the first. Whoever behaves so long
+    is to be found out as well, so they never cease.
+    """
+    return max(_LOWEST_CHANCE, min(_HIGHEST_CHANCE, _TIMES_CHANCE / rounds))
 
 
 def _run(
