@@ -31,6 +31,7 @@ from kernel_smith.evaluation.judge.platform.device_participant import DevicePart
 from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.timing.baseline_contests import Trusting
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, measure
+from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
 from kernel_smith.records import Candidate, Options, Sampling
 from kernel_smith.tasks import read_task
 
@@ -148,7 +149,8 @@ def main() -> None:
     path = Path(tempfile.mkdtemp()) / "chain.py"
     path.write_text(KERNEL.format(name="Model", padding=0) + TASK)
     processes = ProcessPool(Path(tempfile.mkdtemp()))
-    processes.begin()
+    load_torch()
+    processes.begin(be_zygote)
     place = CoreSet.choose(None).for_device()
     os.sched_setaffinity(0, place.judge)
     bench = Bench(read_task(path), DevicePlatform(processes, place), 2)

@@ -64,7 +64,8 @@ def swept(tmp_path: Path, variants: dict[str, str]) -> dict[str, Swept]:
     parent = Candidate(backend="triton", source=PROGRAM)
     with LocalEngine() as engine:
         task = read_task(path)
-        assert engine.evaluate(task, parent, OPTIONS).ok
+        before = engine.evaluate(task, parent, OPTIONS)
+        assert before.ok, f"{before.message} {before.notes} {before.log}"
         sweep = engine.sweep(task, parent, list(variants.values()), OPTIONS, SECONDS)
         assert sweep.problem == ""
         assert engine.evaluate(task, parent, OPTIONS, fresh=True).ok, "as before"

@@ -11,10 +11,11 @@ candidate cannot be captured they are all there is, for the candidate and for it
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, Protocol
@@ -86,8 +87,7 @@ class Contest:
 
     def prepare(self) -> str | None:
         """Have the calls captured, as many as a batch should hold; why not, if that is refused."""
-        for participant in self.everyone:
-            participant.child.move_to(self.bench.platform.place.timed)
+        self._move_to(self.bench.platform.place.timed)
         prepared = self.bench.prepare(self.workload)
         capacity = min(prepared.capacity, _MOST_CALLS)
         self._enter(batch_length(prepared.seconds, prepared.seconds, capacity, _PACE))
@@ -100,6 +100,14 @@ class Contest:
             self._enter(length)
         self.length = length
         return self._capture(self.everyone, length)
+
+    def close(self) -> None:
+        """Leave the timed cores to whoever is timed next, in another judge perhaps."""
+        self._move_to(self.bench.platform.place.judge)
+
+    def _move_to(self, cores: Collection[int]) -> None:
+        for participant in self.everyone:
+            participant.child.move_to(cores)
 
     def _try_out(self) -> str | None:
         """Have some of the calls captured and replayed, and then one more or one less.
@@ -212,15 +220,16 @@ class Timed:
 
 
 def time_both_ways(contest: Contest, sampling: Sampling) -> Timed:
-    refusal = contest.prepare()
-    if refusal is not None:
-        most = _plain_calls(contest, contest.length)
-        return Timed(measure(contest, sampling, "plain", most), None, refusal)
-    measurement = measure(contest, sampling, "replay")
-    if contest.length == 1 and contest.bench.prepare(contest.workload).seconds > _LONG_CALL:
-        return Timed(measurement, None, None)
-    most = _plain_calls(contest, _MOST_PLAIN_CALLS)
-    return Timed(measurement, measure(contest, _PLAIN, "plain", most), None)
+    with contextlib.closing(contest):
+        refusal = contest.prepare()
+        if refusal is not None:
+            most = _plain_calls(contest, contest.length)
+            return Timed(measure(contest, sampling, "plain", most), None, refusal)
+        measurement = measure(contest, sampling, "replay")
+        if contest.length == 1 and contest.bench.prepare(contest.workload).seconds > _LONG_CALL:
+            return Timed(measurement, None, None)
+        most = _plain_calls(contest, _MOST_PLAIN_CALLS)
+        return Timed(measurement, measure(contest, _PLAIN, "plain", most), None)
 
 
 def _plain_calls(contest: Contest, most: int) -> int:
@@ -265,7 +274,7 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
             break
     if series.rounds < min(sampling.min_rounds, FEWEST_ROUNDS):
         series.append(set_aside)
-    measurement = series.measurement()
+    measurement = series.measurement(set_aside.rounds)
     if opinions:
         series.samples[candidate.name].inner = opinions
     for participant in others:

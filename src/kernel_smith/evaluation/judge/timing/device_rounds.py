@@ -48,14 +48,22 @@ class Series:
         for batches, empty in other._rounds:
             self.add(batches, empty)
 
-    def measurement(self) -> Measurement:
+    def measurement(self, set_aside: int = 0) -> Measurement:
         """Where interrupted rounds count, for want of others, by as much is it in doubt."""
         calls = max((own.calls for own in self.samples.values()), default=0)
         if not calls:
             return Measurement(self.samples, 0, 0)
         doubt = Asking.of(self._walls).spread * self.rounds / calls
         luck = math.hypot(_PROCESS_SECONDS * self.rounds, self._waited) / calls
-        return Measurement(self.samples, self.rounds, calls, doubt, process_error=luck, linear=True)
+        return Measurement(
+            self.samples,
+            self.rounds,
+            calls,
+            doubt,
+            process_error=luck,
+            linear=True,
+            set_aside=set_aside,
+        )
 
 
 def costs_of_asking(walls: Sequence[float]) -> list[float]:

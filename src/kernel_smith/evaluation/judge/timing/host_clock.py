@@ -114,6 +114,7 @@ class Measurement:
     process_error: float = 0.0  # by how much it differs between processes, the same
     pointers: list[int] = field(default_factory=list)  # where the candidate was, if watched
     linear: bool = False  # is noise added to batches that may be as short?
+    set_aside: int = 0  # rounds in which somebody was kept waiting for a core
 
     def log_ratio(self, baseline: str, candidate: str) -> LogRatio:
         """All rounds subtract the same cost of asking, as it is in the reference's process. If it

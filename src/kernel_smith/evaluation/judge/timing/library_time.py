@@ -31,7 +31,8 @@ def seconds_without_kernels(
     Those of Triton are left out of the graph, and others do nothing in a process of their own. Zero
     where that cannot go on without its kernels, or cannot be captured.
     """
-    timed.child.move_to(bench.platform.place.timed)
+    place = bench.platform.place
+    timed.child.move_to(place.timed)
     try:
         calls = min(_CALLS, bench.prepare(workload).capacity)
         sets = bench.enter(timed, workload, calls, timed=True).pool.timing_sets()
@@ -42,6 +43,8 @@ def seconds_without_kernels(
         spent = min(timed.replay().windows.run_wall for _ in range(_REPLAYS))
     except ChildFailed:
         return 0.0
+    finally:
+        timed.child.move_to(place.judge)
     empty = min(bench.eager().run_nothing().run_wall for _ in range(_REPLAYS))
     return max(spent - empty, 0.0) / calls
 

@@ -109,6 +109,12 @@ class DeviceTiming:
             contest = self._contest(workload)
             timed = time_both_ways(contest, self._options.sampling)
             self._check_integrity(contest, timed.measurement, workload, limits)
+        aside, counted = timed.measurement.set_aside, timed.measurement.rounds
+        if aside > counted:
+            self._journal.note(
+                f"{workload.name}: {aside} rounds of timing were interrupted by other programs, "
+                f"and {counted} count"
+            )
         if timed.refusal is not None:
             check_joined(timed.refusal)
             with contestant.explaining(loading=False):
