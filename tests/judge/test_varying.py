@@ -136,3 +136,13 @@ def test_free_integers_can_be_equal_everywhere() -> None:
     equal = vary(inputs, Variant.EQUAL, seed=1, free_integers=[True, False, False]).tensors
     assert len(equal[0].unique()) == 1 and equal[0][0] in free
     assert torch.equal(equal[1], bound) and torch.equal(equal[2], inputs.tensors[2])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_uneven_divisors_keep_their_sign(sign: int) -> None:
+    """No program needs to expect a temperature below zero where all that its author drew are above
+    it; what is drawn between zero and one may be anything."""
+    temperatures = sign * (torch.rand(64, 1) + 0.5)
+    assert all((sign * varied(temperatures, Variant.UNEVEN, seed) > 0).all() for seed in range(8))
+    fractions = torch.rand(64, 100)
+    assert any((varied(fractions, Variant.UNEVEN, seed) < 0).any() for seed in range(8))

@@ -17,6 +17,7 @@ _FAR, _DIGITS_LEFT = 1024.0, 2  # times the spread, and bits that tell elements 
 _APART = (32.0, 512.0)  # times the spread; drawn, so that no threshold tells far from near
 _FEWEST_SPIKES, _ELEMENTS_PER_SPIKE, _SPIKE = 8, 256, 1e3  # so that some meet in one row
 _TIE_LEVELS = 4
+_NEAR_ZERO = 0.05  # of the largest
 
 
 def vary(
@@ -48,6 +49,8 @@ def vary_tensor(
         return _shifted(tensor, torch.ones(tensor.dim() * (1,)), _FAR)
     if variant is Variant.UNEVEN:
         steps = _uneven((*tensor.shape[:-1], 1)[: tensor.dim()], generator)
+        if _keeps_from_zero(tensor):
+            steps = steps.abs() * math.copysign(1, float(tensor.flatten()[0]))
         return _shifted(tensor, steps, _draw_between(*_APART, generator))
     if variant is Variant.SORTED:
         return _sorted(tensor) if tensor.dim() else tensor
@@ -80,6 +83,13 @@ def _shifted(tensor: torch.Tensor, steps: torch.Tensor, far: float) -> torch.Ten
     spread = tensor.float().std(correction=0).clamp_min(torch.finfo(torch.float32).tiny)
     offsets: torch.Tensor = steps.to(tensor.device) * (far * spread)
     return tensor + offsets.to(tensor.dtype)
+
+
+def _keeps_from_zero(tensor: torch.Tensor) -> bool:
+    """Is it of one sign, and nowhere near zero? So are temperatures and other divisors, which no
+    program needs to expect otherwise. Numbers drawn between 0 and 1 are not."""
+    low, high = (float(end) for end in torch.aminmax(tensor.float()))
+    return min(abs(low), abs(high)) > _NEAR_ZERO * max(abs(low), abs(high)) and low * high > 0
 
 
 def _uneven(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
