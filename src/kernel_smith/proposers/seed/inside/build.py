@@ -15,6 +15,7 @@ from kernel_smith.proposers.seed.cpp_text import read_cpp_kernel
 from kernel_smith.proposers.seed.generated import Generated, read_generated
 from kernel_smith.proposers.seed.inside.capture import Captured, capture
 from kernel_smith.proposers.seed.inside.check import check
+from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.memory import first_that_fits
 from kernel_smith.proposers.seed.inside.needs import explained, explained_for
 from kernel_smith.proposers.seed.inside.pretend import has_gpu, pretend_cuda
@@ -42,6 +43,7 @@ def build_seed(
     workloads: Sequence[str],
     progress: Progress,
     recipe: Recipe = DEFAULT,
+    time: DeviceTime | None = None,
 ) -> Seed:
     """Compile the chosen workloads and write the candidate. Needs torch, runs the task's code."""
     backend = _BACKENDS[device]
@@ -53,7 +55,7 @@ def build_seed(
         pretend_cuda()
     chosen = [workload for workload in task.workloads if workload.name in workloads]
     with explained(f"task {task.name}"):
-        workbench = Workbench(load_task(task), device, pretended)
+        workbench = Workbench(load_task(task), device, pretended, time)
         compiling = _Compiling(task, backend, workbench, chosen, recipe, progress)
         written, ours = compiling.programs()
         if recipe.rewrites and not written.rewrites:
