@@ -153,6 +153,7 @@ def optimize(
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.runs.config import configure
+    from kernel_smith.runs.first_programs import REWRITES
     from kernel_smith.runs.limits import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
@@ -178,7 +179,7 @@ def optimize(
         seed=seed,
         untimed=untimed,
         starts=[read_candidate(path, backend) for path in start] if start else None,
-        rewrites=rewrites,
+        left_out=() if rewrites else (REWRITES,),
         sweep=sweep,
         winners=winners or (),
         counters=counters,
