@@ -18,10 +18,13 @@ from kernel_smith.proposers.seed.recipes import find_recipe
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.records import Task
 
+_NICE = 10  # somebody may be timed meanwhile
+
 Say = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
+    os.nice(_NICE)
     first = sys.stdin.readline()
     # No part of the compiler is garbage: it is not searched, neither during its import nor later.
     gc.disable()
