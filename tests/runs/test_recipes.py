@@ -30,7 +30,7 @@ class Maker:
 
     closed = 0
 
-    def __init__(self, *_: object, minutes: float, use_device: object) -> None:
+    def __init__(self, *_: object, minutes: float, **__: object) -> None:
         assert minutes < 5, "a run has more to do"
         self.made: list[str] = []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from kernel_smith.errors import BadInput, UserError
 from kernel_smith.evaluation.judge.platform.device_lock import using_device
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _START, _SEED = "start", "seed"
 _RECIPE_MINUTES = 3.0  # each, waiting for the device included
 _WORTH_RACING = 3  # programs beside the first one
-_WAS_RACED = "it was swept with others, of which one program was made"
+_WAS_RACED = "it was swept with others, or is a program that is known"
 
 REWRITES, RECIPES, OWN_KERNELS, RACE = "rewrites", "recipes", "own-kernels", "race"
 LEFT_OUT = (REWRITES, RECIPES, OWN_KERNELS, RACE)
@@ -84,6 +84,13 @@ def first_programs(state: RunState, race: TryOut | None = None) -> list[Opener]:
     return openers
 
 
+class _Manner(TypedDict):
+    """How seeds are made."""
+
+    use_device: UseDevice
+    compare: bool
+
+
 class _Seeds:
     """What the framework's compiler writes, the same without its library calls, and what it writes
     by other recipes. A run waits for the first of them alone.
@@ -129,7 +136,7 @@ class _Seeds:
         from kernel_smith.proposers.seed import make_seed
 
         try:
-            made = make_seed(self._task, self._device, use_device=self._use_device)
+            made = make_seed(self._task, self._device, **self._manner)
         except BaseException as error:
             self._made.set_exception(error)
             raise
@@ -138,9 +145,12 @@ class _Seeds:
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
 
     @property
-    def _use_device(self) -> UseDevice:
-        """Nobody is timed while the compiler tries kernels out."""
-        return using_device if self._device == "cuda" else contextlib.nullcontext
+    def _manner(self) -> _Manner:
+        """On a GPU nobody is timed while the compiler tries kernels out, and whether they are right
+        is left to the judge, so that the device is free the sooner."""
+        if self._device == "cuda":
+            return {"use_device": using_device, "compare": False}
+        return {"use_device": contextlib.nullcontext, "compare": True}
 
     def authored(self) -> Proposal:
         """Comes after the other: it is a by-product."""
@@ -167,7 +177,7 @@ class _Seeds:
         if made is not None and not recipe.may_differ(made):
             raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
         self._maker = self._maker or SeedMaker(
-            self._task, self._device, minutes=_RECIPE_MINUTES, use_device=self._use_device
+            self._task, self._device, minutes=_RECIPE_MINUTES, **self._manner
         )
         try:
             seed = self._maker.make(recipe)

@@ -43,6 +43,7 @@ class SeedMaker:
     """A process with torch that makes seeds of a task, one after another; close it in the end.
 
     `use_device` is entered while the process computes on the GPU, which compiling does not.
+    `compare`: whether seeds are compared with the reference before they are handed out.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class SeedMaker:
         workloads: Sequence[str] | None = None,
         minutes: float = PATIENCE_MINUTES,
         use_device: UseDevice = contextlib.nullcontext,
+        *,
+        compare: bool = True,
     ) -> None:
         self._task = task
         self._use_device = use_device
@@ -60,6 +63,7 @@ class SeedMaker:
             "device": device,
             "workloads": _chosen(task, workloads),
             "minutes": minutes,
+            "compare": compare,
         }
         self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._child = _start(self._log)
@@ -100,12 +104,15 @@ def make_seed(
     minutes: float = PATIENCE_MINUTES,
     recipe: Recipe = DEFAULT,
     use_device: UseDevice = contextlib.nullcontext,
+    *,
+    compare: bool = True,
 ) -> Seed:
     """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
 
     Raises what `SeedMaker.make` does.
     """
-    with contextlib.closing(SeedMaker(task, device, workloads, minutes, use_device)) as maker:
+    maker = SeedMaker(task, device, workloads, minutes, use_device, compare=compare)
+    with contextlib.closing(maker):
         return maker.make(recipe, progress)
 
 

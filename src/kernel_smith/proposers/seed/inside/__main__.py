@@ -73,6 +73,7 @@ def _answer(
                 lambda what: say({"progress": what}),
                 find_recipe(request["recipe"]),
                 time,
+                compare=request["compare"],
             )
     except UserError as error:
         say({"kind": type(error).__name__, "what": error.what, "hint": error.hint})
