@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ def main() -> None:
         kept = joined(chosen.results)
     if chosen.json:
         chosen.json.write_text(json.dumps(kept, indent=1) + "\n")
+    if not kept.get("arms", kept.get("tasks")):
+        sys.exit("nothing was measured to the end yet")
     print(comparison(kept["arms"]) if "arms" in kept else table(kept["tasks"]))
 
 
