@@ -193,7 +193,7 @@ def test_a_run_begins_with_the_compilers_kernel_and_one_without_the_library(
         kernels=1,
         torch="2",
     )
-    monkeypatch.setattr(seed, "make_seed", lambda *_: made)
+    monkeypatch.setattr(seed, "make_seed", lambda *_, **__: made)
     assert cli("optimize", "slow", "--proposer", "seed", "--store", "r.sqlite").code == 0
     assert stored().by_proposer["seed"] == 2
     assert cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 9).code == 0
@@ -210,7 +210,7 @@ def test_with_first_programs_alone_the_run_ends_after_them(
 ) -> None:
     """Also where the compiler finds no memory for its kernel."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise kind("the compiler's kernel cannot be used", hint="none")
 
     monkeypatch.setattr(seed, "make_seed", refuse)

@@ -72,3 +72,14 @@ def test_somebody_is_always_left_and_the_leader_among_them(
     gains = {name: race.gain(name) for name in named}
     best = max(gain.value for gain in gains.values() if gain is not None)
     assert left and any(gains[name].value == best for name in left)
+
+
+def test_a_gain_on_one_workload_is_told_apart_from_the_whole() -> None:
+    race = Race("", {"small": 1.0, "large": 1.0})
+    for _ in range(4):
+        race.note("small", {"": 1.0, "a": 0.5})
+        race.note("large", {"": 1.0, "a": 4.0})
+    small, large = race.gain_on("small", "a"), race.gain_on("large", "a")
+    assert small is not None and abs(small.value - 2.0) < 1e-9
+    assert large is not None and abs(large.value - 0.25) < 1e-9
+    assert race.gain_on("small", "late") is None

@@ -134,6 +134,15 @@ def test_workloads_that_look_alike_are_told_apart_by_the_constructor() -> None:
     assert "known = (x.shape, x.dtype, self.groups)" in source
 
 
+def test_lists_of_different_lengths_are_told_apart_by_them() -> None:
+    few = {"x[0].shape": "(4,)", "x[1].shape": "(2,)"}
+    source, _ = made(part("few", 4, key=few), part("more", 8, key=few | {"x[2].shape": "(4,)"}))
+    assert "known = (len(x), x[0].shape, x[1].shape)" in source
+    assert "if known == (2, (4,), (2,)):" in source and "if known == (3, (4,), (2,)):" in source
+    with pytest.raises(BadInput, match="different numbers of arguments"):
+        made(part("few", 4), part("more", 8, key={"x.shape": "(4,)", "y[0].shape": "(4,)"}))
+
+
 def test_workloads_that_nothing_tells_apart_are_refused() -> None:
     alike = {"x.shape": "(4,)", "x.dtype": "torch.float32"}
     with pytest.raises(BadInput, match="same shapes") as caught:

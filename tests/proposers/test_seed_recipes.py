@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,19 @@ print(len(pairs), "agree")
 @pytest.mark.slow
 @needs_triton
 def test_rows_whole_and_looped_by_one_process(write_task) -> None:
-    with contextlib.closing(SeedMaker(write_task(ROWS), "cuda")) as maker:
+    noted: list[str] = []
+
+    @contextlib.contextmanager
+    def use_device() -> Iterator[None]:
+        noted.append("taken")
+        yield
+        noted.append("given back")
+
+    maker = SeedMaker(write_task(ROWS), "cuda", use_device=use_device)
+    with contextlib.closing(maker):
         whole = maker.make(find_recipe("whole-rows"))
         looped = maker.make(find_recipe("looped-rows"))
+    assert noted == ["taken", "given back"] * 2, "to draw inputs; nothing runs without a GPU"
     assert "R0_BLOCK: tl.constexpr = 4096" in whole.source, "a row of 3072 is held at once"
     assert "for r0_offset in" in looped.source
 

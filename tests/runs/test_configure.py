@@ -39,7 +39,7 @@ def test_the_tasks_own_kernel_is_what_a_run_starts_from(task: Task, tmp_path: Pa
     config = configure(brings, "cpp", rebudget=lambda _: Budget(evaluations=3))
     (start,) = config.settings["start"]["programs"]
     assert start["source"] == program(2.0).source
-    assert config.settings["seed"] == {"wanted": True, "rewrites": True}
+    assert config.settings["seed"] == {"wanted": True, "left_out": []}
     assert config.budget == Budget(evaluations=3)
 
 
@@ -53,7 +53,7 @@ def test_a_starting_kernel_that_cannot_be_read_is_named(task: Task) -> None:
 def test_only_those_who_are_named_take_part(task: Task) -> None:
     config = configure(task, "cpp", proposers=["mutator"], starts=[program(1.0)])
     assert config.proposers == {"mutator": 1.0}
-    assert config.settings["seed"] == {"wanted": False, "rewrites": True}
+    assert config.settings["seed"] == {"wanted": False, "left_out": []}
     with pytest.raises(BadInput, match="'oracle'"):
         configure(task, "cpp", proposers=["oracle"], starts=[program(1.0)])
 

@@ -152,7 +152,7 @@ def test_the_papers_protocol_is_40_rounds_over_complexity_and_score(task: Task) 
     config = configure(task, "cpp", method="paper", models=models)
     assert config.budget == Budget(rounds=40)
     assert (config.features, config.elites_per_cell) == (("complexity", "score"), 1)
-    assert config.settings["seed"] == {"wanted": False, "rewrites": True}
+    assert config.settings["seed"] == {"wanted": False, "left_out": []}
     assert config.settings["model"]["max_repairs"] == 0
     assert config.settings["model"]["guides"] is False
 

@@ -9,7 +9,7 @@ import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers import seed
-from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.base import NothingToPropose, TryOut
 from kernel_smith.proposers.seed import RECIPES, Recipe, Seed, find_recipe
 from kernel_smith.records import Proposal, Task
 from kernel_smith.runs.first_programs import first_programs
@@ -30,8 +30,8 @@ class Maker:
 
     closed = 0
 
-    def __init__(self, *_: object, minutes: float) -> None:
-        assert minutes < 5, "others wait for the device"
+    def __init__(self, *_: object, minutes: float, **__: object) -> None:
+        assert minutes < 5, "a run has more to do"
         self.made: list[str] = []
 
     def make(self, recipe: Recipe) -> Seed:
@@ -52,22 +52,23 @@ def begun(
     monkeypatch: pytest.MonkeyPatch,
     compiled: Seed = DEFAULT,
     *,
-    rewrites: bool = True,
+    left_out: tuple[str, ...] = (),
+    race: TryOut | None = None,
 ) -> dict[str, str]:
     """What each opener of a run gives: a program's name, or why there is none."""
-    monkeypatch.setattr(seed, "make_seed", lambda *_: compiled)
+    monkeypatch.setattr(seed, "make_seed", lambda *_, **__: compiled)
     monkeypatch.setattr(seed, "SeedMaker", Maker)
     monkeypatch.setattr(Maker, "closed", 0)
     state = SimpleNamespace(
         task=task,
         config=SimpleNamespace(
-            backend=backend, settings={"seed": {"wanted": True, "rewrites": rewrites}}
+            backend=backend, settings={"seed": {"wanted": True, "left_out": left_out}}
         ),
         by_proposer=Counter(),
         dropped=Counter(),
     )
     found = {}
-    for name, opener in first_programs(state):
+    for name, opener in first_programs(state, race):
         assert name == "seed"
         try:
             made: Proposal = opener()
@@ -112,7 +113,7 @@ def test_for_a_cpu_there_are_the_usual_recipe_and_rewrites(
 def test_rewrites_can_be_switched_off(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     less = DEFAULT.model_copy(update={"rewrites": ("sums taken through products",)})
     for backend in ("cpp", "triton"):
-        found = begun(task, backend, monkeypatch, less, rewrites=False)
+        found = begun(task, backend, monkeypatch, less, left_out=("rewrites",))
         assert not any("rewritten" in name for name in found)
 
 

@@ -153,6 +153,7 @@ def optimize(
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.runs.config import configure
+    from kernel_smith.runs.first_programs import RACE, REWRITES
     from kernel_smith.runs.limits import limited
     from kernel_smith.runs.run import Run
     from kernel_smith.store import Store, default_path
@@ -165,6 +166,7 @@ def optimize(
     limits |= {"rounds": rounds, "tokens": tokens, "dollars": dollars}
     limits["seconds"] = None if minutes is None else 60 * minutes
     limits["device_seconds"] = None if device_minutes is None else 60 * device_minutes
+    first = {REWRITES: rewrites, RACE: sweep}
     config = configure(
         found,
         backend,
@@ -178,7 +180,7 @@ def optimize(
         seed=seed,
         untimed=untimed,
         starts=[read_candidate(path, backend) for path in start] if start else None,
-        rewrites=rewrites,
+        left_out=[name for name, wanted in first.items() if wanted is False],
         sweep=sweep,
         winners=winners or (),
         counters=counters,

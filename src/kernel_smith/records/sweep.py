@@ -15,6 +15,9 @@ class Swept(Record):
     gain: Interval | None = Field(
         default=None, description="the parent's time over its own; None: it was not timed"
     )
+    by_workload: dict[str, Interval] = Field(
+        default={}, description="the same on each workload on which it was timed"
+    )
     reason: Reason | None = Field(
         default=None, description="what was wrong with it; None without a gain: it was not reached"
     )

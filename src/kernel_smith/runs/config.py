@@ -34,7 +34,7 @@ def configure(
     seed: int = 0,
     untimed: bool = False,
     starts: Sequence[Candidate] | None = None,
-    rewrites: bool = True,
+    left_out: Sequence[str] = (),
     sweep: bool | None = None,
     winners: Sequence[Path] = (),
     counters: bool = False,
@@ -45,9 +45,9 @@ def configure(
     `method` says how it is searched; one that has a preset of its name brings that along. It may be
     a TOML file that declares one.
     `policy`: what the chooser draws from, where it takes part: a file, NAME@BASE_URL, or a folder.
-    `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `rewrites`: begin
-    also with what the compiler makes of the task after its graph was rewritten. `sweep`: let the
-    tuner try values out, many at a time, before it proposes some; None: for the CPU alone.
+    `rebudget` makes a budget of the preset's. `starts`: None for the task's own. `left_out`:
+    what of the compiler's programs the run does not begin with. `sweep`: let the tuner try values
+    out, many at a time, before it proposes some; None: for the CPU alone.
     `winners`: stores, and folders of results, from which a model is shown what won on other tasks,
     beside the run's own store. `counters`: let a profiler look at the best, without the sandbox,
     when nothing better is found.
@@ -91,7 +91,7 @@ def configure(
         return begin_with(_each_answer_counts(config), task, starts or (), with_seed=False)
     first = own_starts(task, backend) if starts is None else starts
     with_seed = proposers is None or _SEED in proposers
-    return begin_with(config, task, first, with_seed=with_seed, rewrites=rewrites)
+    return begin_with(config, task, first, with_seed=with_seed, left_out=left_out)
 
 
 def _preset(

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from kernel_smith.errors import BadInput, UserError
 from kernel_smith.evaluation.judge.platform.device_lock import using_device
-from kernel_smith.proposers.base import NothingToPropose
+from kernel_smith.proposers.base import NothingToPropose, TryOut
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task
 from kernel_smith.records.counts import counted
+from kernel_smith.runs.first_race import Outcome, hold_race
 from kernel_smith.runs.loop import Opener
 from kernel_smith.runs.state import RunState
 
 if TYPE_CHECKING:
     from kernel_smith.proposers.seed import Recipe, Seed, SeedMaker
+    from kernel_smith.proposers.seed.make import UseDevice
 
 _START, _SEED = "start", "seed"
-_RECIPE_MINUTES = 1.5  # each: meanwhile nobody can be timed
+_RECIPE_MINUTES = 3.0  # each, waiting for the device included
+_WORTH_RACING = 3  # programs beside the first one
+_WAS_RACED = "it was swept with others, or is a program that is known"
+
+REWRITES, RECIPES, OWN_KERNELS, RACE = "rewrites", "recipes", "own-kernels", "race"
+LEFT_OUT = (REWRITES, RECIPES, OWN_KERNELS, RACE)
+"""What of the beginning can be left out, by name."""
+
+Opening = Callable[[], Proposal]
 _DEVICE_OF_SEED = {"cpp": "cpu", "triton": "cuda"}  # what the framework's compiler writes
 
 
@@ -31,11 +42,11 @@ def begin_with(
     starts: Sequence[Candidate],
     *,
     with_seed: bool,
-    rewrites: bool = True,
+    left_out: Collection[str] = (),
 ) -> RunConfig:
     """Keep in the configuration what a run begins with: the programs that are there, and what the
-    framework's compiler makes of the task, where it writes for this backend, also after `rewrites`
-    of its graph. So a run that is resumed knows it, too."""
+    framework's compiler makes of the task, where it writes for this backend. So a run that is
+    resumed knows it, too. `left_out`: some of `LEFT_OUT`."""
     with_seed = with_seed and config.backend in _DEVICE_OF_SEED
     if not starts and not with_seed and "model" not in config.proposers:
         raise BadInput(
@@ -44,13 +55,13 @@ def begin_with(
             + (" or --proposer seed" if config.backend in _DEVICE_OF_SEED else ""),
         )
     programs = [candidate.model_dump(mode="json") for candidate in starts]
-    seed = {"wanted": with_seed, "rewrites": rewrites}
+    seed = {"wanted": with_seed, "left_out": sorted(left_out)}
     settings = config.settings | {_START: {"programs": programs}, _SEED: seed}
     return config.model_copy(update={"settings": settings})
 
 
-def first_programs(state: RunState) -> list[Opener]:
-    """What the run is to begin with and has not begun with yet."""
+def first_programs(state: RunState, race: TryOut | None = None) -> list[Opener]:
+    """What the run is to begin with and has not begun with yet. `race` sweeps programs."""
 
     def opening(candidate: Candidate) -> Callable[[], Proposal]:
         summary = f"the program that the run starts from: {candidate.name}"
@@ -66,47 +77,80 @@ def first_programs(state: RunState) -> list[Opener]:
     done = state.by_proposer[_SEED] + state.dropped[_SEED]
     wanted = settings.get(_SEED, {})
     if wanted.get("wanted") and not done:
-        seeds = _Seeds(state.task, _DEVICE_OF_SEED[state.config.backend])
-        rewrites = wanted.get("rewrites", True)
-        openers += [(_SEED, opener) for opener in seeds.openers(rewrites=rewrites)]
+        left_out = wanted.get("left_out", ())
+        device = _DEVICE_OF_SEED[state.config.backend]
+        seeds = _Seeds(state.task, device, None if RACE in left_out else race, left_out)
+        openers += [(_SEED, opener) for opener in seeds.openers()]
     return openers
+
+
+class _Manner(TypedDict):
+    """How seeds are made."""
+
+    use_device: UseDevice
+    compare: bool
 
 
 class _Seeds:
     """What the framework's compiler writes, the same without its library calls, and what it writes
-    by other recipes. A run waits for the first of them alone."""
+    by other recipes. A run waits for the first of them alone.
 
-    def __init__(self, task: Task, device: str) -> None:
-        self._task, self._device = task, device
+    With a `race` the others are compared before they are judged. `left_out`: what is not made.
+    """
+
+    def __init__(
+        self, task: Task, device: str, race: TryOut | None, left_out: Collection[str] = ()
+    ) -> None:
+        self._task, self._device, self._race = task, device, race
+        self._left_out = left_out
         self._made: Future[Seed] = Future()
         self._in_turn = threading.Lock()
+        self._racing = threading.Lock()
         self._maker: SeedMaker | None = None
+        self._raced: Outcome | None = None
 
-    def openers(self, *, rewrites: bool) -> list[Callable[[], Proposal]]:
+    def openers(self) -> list[Opening]:
         """In the order in which they are worth having."""
-        from kernel_smith.proposers.seed.recipes import DEFAULT, RECIPES
+        others = self._others()
+        if self._race is None or len(others) < _WORTH_RACING:
+            return [self.compiled, *others]
+        answers = [partial(self._after_race, place, others) for place in range(len(others))]
+        return [self.compiled, *answers]
 
-        others = [
+    def _others(self) -> list[Opening]:
+        from kernel_smith.proposers.seed import recipes as known
+
+        recipes = [
             recipe
-            for recipe in RECIPES.values()
-            if recipe is not DEFAULT
+            for recipe in known.RECIPES.values()
+            if recipe is not known.DEFAULT
             and (self._device == "cuda" or recipe.anywhere)
-            and (rewrites or not recipe.rewrites)
+            and (REWRITES if recipe.rewrites else RECIPES) not in self._left_out
         ]
-        recipes = [partial(self._by, each, last=each is others[-1]) for each in others]
-        return [self.compiled, self.authored, *recipes]
+        made: list[Opening] = [
+            partial(self._by, each, last=each is recipes[-1]) for each in recipes
+        ]
+        return made if OWN_KERNELS in self._left_out else [self.authored, *made]
 
     def compiled(self) -> Proposal:
         from kernel_smith.proposers.seed import make_seed
 
         try:
-            made = make_seed(self._task, self._device)
+            made = make_seed(self._task, self._device, **self._manner)
         except BaseException as error:
             self._made.set_exception(error)
             raise
         self._made.set_result(made)
         summary = f"what torch.compile makes of it: {counted(made.kernels, 'kernel')}"
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
+
+    @property
+    def _manner(self) -> _Manner:
+        """On a GPU nobody is timed while the compiler tries kernels out, and whether they are right
+        is left to the judge, so that the device is free the sooner."""
+        if self._device == "cuda":
+            return {"use_device": using_device, "compare": False}
+        return {"use_device": contextlib.nullcontext, "compare": True}
 
     def authored(self) -> Proposal:
         """Comes after the other: it is a by-product."""
@@ -118,7 +162,7 @@ class _Seeds:
         return Proposal(candidate=candidate, proposer=_SEED, summary=summary)
 
     def _by(self, recipe: Recipe, *, last: bool) -> Proposal:
-        """Comes after the first, one at a time, and never while somebody is timed."""
+        """Comes after the first, one at a time."""
         made = None if self._made.exception() else self._made.result()
         with self._in_turn:
             try:
@@ -132,14 +176,41 @@ class _Seeds:
 
         if made is not None and not recipe.may_differ(made):
             raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
-        self._maker = self._maker or SeedMaker(self._task, self._device, minutes=_RECIPE_MINUTES)
-        on_gpu = self._device == "cuda"
-        with using_device() if on_gpu else contextlib.nullcontext():
-            try:
-                seed = self._maker.make(recipe)
-            except UserError as error:
-                raise NothingToPropose(f"{recipe.name}: {error.what}") from None
+        self._maker = self._maker or SeedMaker(
+            self._task, self._device, minutes=_RECIPE_MINUTES, **self._manner
+        )
+        try:
+            seed = self._maker.make(recipe)
+        except UserError as error:
+            raise NothingToPropose(f"{recipe.name}: {error.what}") from None
         summary = f"what torch.compile makes of it {recipe.summary}"
         if recipe.rewrites:
             summary += f": {', '.join(seed.rewrites)}"
         return Proposal(candidate=seed.candidate, proposer=_SEED, summary=summary)
+
+    def _after_race(self, place: int, others: Sequence[Opening]) -> Proposal:
+        """What is to be judged, one after the other, and then the reasons why no more is."""
+        self._made.exception()  # waits for the first program
+        with self._racing:
+            if self._raced is None:
+                self._raced = Outcome((), ("the race was broken off",))
+                self._raced = self._hold_race(others)
+        raced = self._raced
+        if place < len(raced.proposals):
+            return raced.proposals[place]
+        said = raced.left[place - len(raced.proposals) :]
+        seconds = raced.device_seconds if place == 0 else 0.0
+        raise NothingToPropose(said[0] if said else _WAS_RACED, device_seconds=seconds)
+
+    def _hold_race(self, others: Sequence[Opening]) -> Outcome:
+        assert self._race is not None
+        found, refused = [], []
+        for make in others:
+            try:
+                found.append(make())
+            except NothingToPropose as none:
+                refused.append(str(none))
+        if self._made.exception() is not None:
+            return Outcome(tuple(found), tuple(refused))
+        raced = hold_race(self._task, self._made.result().candidate, found, self._race)
+        return replace(raced, left=(*raced.left, *refused))

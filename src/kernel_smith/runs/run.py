@@ -37,7 +37,7 @@ from kernel_smith.runs.presets import PROTOCOLS
 from kernel_smith.runs.remeasure import Remeasuring
 from kernel_smith.runs.state import RunState
 from kernel_smith.runs.winners import finds_at, finds_of_store, nearest_winners
-from kernel_smith.runs.workers import workers_of
+from kernel_smith.runs.workers import race_of, workers_of
 from kernel_smith.search.base import Strategy
 from kernel_smith.search.context import KNOWLEDGE, PLACES
 from kernel_smith.search.methods import make_strategy
@@ -125,7 +125,8 @@ class Run:
                 workers = stack.enter_context(made)
             self._loop = self.evolve(workers, engine, audience)
             self._loop.stopping = self.stopping
-            return self._loop.run(first_programs(self.state), self.state.seconds)
+            race = race_of(self.state.config, engine)
+            return self._loop.run(first_programs(self.state, race), self.state.seconds)
 
     def end(self, why: str, unfit: Unfit) -> RunState:
         """End the run without a search: its task cannot be judged."""

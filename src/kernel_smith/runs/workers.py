@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kernel_smith.proposers.chooser import Adviser
 
 _SWEEP_SECONDS, _SWEEP_SHARE = 40.0, 0.1  # of what a run may take
+_RACE_SHARE = 0.4  # with it goes whatever a run on a GPU begins with
 
 
 @contextlib.contextmanager
@@ -81,12 +82,23 @@ def _try_out(config: RunConfig, engine: Evaluator | None) -> TryOut | None:
     what it is worth there has not been measured."""
     usual = not find_backend(config.backend).gpu
     wanted = config.settings.get("tuner", {}).get("sweep", usual)
-    if not isinstance(engine, Sweeper) or not wanted:
-        return None
+    return _sweeps(config, engine, _SWEEP_SHARE) if wanted else None
 
+
+def race_of(config: RunConfig, engine: Evaluator) -> TryOut | None:
+    """How the compiler's programs for a GPU are compared before any of them is judged but the
+    first; None where the engine cannot, or nothing would be timed. For a CPU there are too few."""
+    is_gpu = find_backend(config.backend).gpu
+    return _sweeps(config, engine, _RACE_SHARE) if is_gpu and not config.untimed else None
+
+
+def _sweeps(config: RunConfig, engine: Evaluator | None, share: float) -> TryOut | None:
+    """Sweeps that take no more than a share of what the run may take."""
+    if not isinstance(engine, Sweeper):
+        return None
     budget = config.budget
     limits = [limit for limit in (budget.seconds, budget.device_seconds) if limit is not None]
-    seconds = min([_SWEEP_SECONDS, *(_SWEEP_SHARE * limit for limit in limits)])
+    seconds = min([_SWEEP_SECONDS, *(share * limit for limit in limits)])
 
     def try_out(task: Task, parent: Candidate, variants: Sequence[str]) -> Sweep:
         return engine.sweep(task, parent, variants, config.options, seconds).result()

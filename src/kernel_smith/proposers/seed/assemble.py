@@ -164,7 +164,7 @@ def _keys(parts: Sequence[Specialisation], called: list[str]) -> list[dict[str, 
     """What tells the workloads apart: their inputs and, only where needed, their constructor."""
     keys = [dict(part.key) for part in parts]
     if any(list(key) != list(keys[0]) for key in keys):
-        raise refused("the workloads call `forward` with different numbers of arguments")
+        keys = _counted(keys)
     held = [part.spare_key for part in parts]
     common = [name for name in held[0] if all(name in one for one in held)]
     spare = [name for name in common if len({one[name] for one in held}) > 1]
@@ -179,6 +179,27 @@ def _keys(parts: Sequence[Specialisation], called: list[str]) -> list[dict[str, 
             hint="make a seed for one of them: --workload NAME",
         )
     return keys
+
+
+def _counted(keys: list[dict[str, str]]) -> list[dict[str, str]]:
+    """By how many elements lists have, and by what is there in all workloads."""
+    counts = [_counts(key) for key in keys]
+    common = [name for name in keys[0] if all(name in key for key in keys)]
+    if any(list(count) != list(counts[0]) for count in counts):
+        raise refused("the workloads call `forward` with different numbers of arguments")
+    return [
+        count | {name: key[name] for name in common}
+        for count, key in zip(counts, keys, strict=True)
+    ]
+
+
+def _counts(key: dict[str, str]) -> dict[str, str]:
+    """The length of everything that is indexed, by its expression."""
+    elements: dict[str, set[str]] = {}
+    for name in key:
+        for index in re.finditer(r"\[[^\]]*\]", name):
+            elements.setdefault(name[: index.start()], set()).add(name[: index.end()])
+    return {f"len({name})": str(len(found)) for name, found in elements.items()}
 
 
 def _ambiguous(keys: list[dict[str, str]], called: list[str]) -> bool:

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import IO, Any
 
 from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
@@ -22,6 +23,7 @@ from kernel_smith.proposers.seed.shortage import not_enough_for, shortage, tells
 from kernel_smith.records import Task
 
 Progress = Callable[[str], None]
+UseDevice = Callable[[], AbstractContextManager[None]]
 
 PATIENCE_MINUTES = 5.0  # most kernels take the compiler seconds
 
@@ -38,7 +40,11 @@ def _silent(what: str) -> None:
 
 
 class SeedMaker:
-    """A process with torch that makes seeds of a task, one after another; close it in the end."""
+    """A process with torch that makes seeds of a task, one after another; close it in the end.
+
+    `use_device` is entered while the process computes on the GPU, which compiling does not.
+    `compare`: whether seeds are compared with the reference before they are handed out.
+    """
 
     def __init__(
         self,
@@ -46,13 +52,18 @@ class SeedMaker:
         device: str,
         workloads: Sequence[str] | None = None,
         minutes: float = PATIENCE_MINUTES,
+        use_device: UseDevice = contextlib.nullcontext,
+        *,
+        compare: bool = True,
     ) -> None:
         self._task = task
+        self._use_device = use_device
         self._request: dict[str, Any] = {
             "task": task.model_dump(mode="json"),
             "device": device,
             "workloads": _chosen(task, workloads),
             "minutes": minutes,
+            "compare": compare,
         }
         self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._child = _start(self._log)
@@ -68,7 +79,8 @@ class SeedMaker:
         """
         if self._request["device"] == "cpu":
             find_toolchain("cpp")
-        answer = _converse(self._child, self._request | {"recipe": recipe.name}, progress)
+        request = self._request | {"recipe": recipe.name}
+        answer = _converse(self._child, request, progress, self._use_device)
         if answer is None:
             self._child.wait()
             self._log.seek(0)
@@ -91,12 +103,16 @@ def make_seed(
     progress: Progress = _silent,
     minutes: float = PATIENCE_MINUTES,
     recipe: Recipe = DEFAULT,
+    use_device: UseDevice = contextlib.nullcontext,
+    *,
+    compare: bool = True,
 ) -> Seed:
     """Turn the compiler's output for some workloads of a task (all by default) into a candidate.
 
     Raises what `SeedMaker.make` does.
     """
-    with contextlib.closing(SeedMaker(task, device, workloads, minutes)) as maker:
+    maker = SeedMaker(task, device, workloads, minutes, use_device, compare=compare)
+    with contextlib.closing(maker):
         return maker.make(recipe, progress)
 
 
@@ -130,16 +146,26 @@ def _chosen(task: Task, names: Sequence[str] | None) -> list[str]:
 
 
 def _converse(
-    child: subprocess.Popen[str], request: dict[str, Any], progress: Progress
+    child: subprocess.Popen[str],
+    request: dict[str, Any],
+    progress: Progress,
+    use_device: UseDevice,
 ) -> dict[str, Any] | None:
-    """Send the request; the first line of the answers that is not progress counts."""
+    """Send the request; the first answer that is neither progress nor about the device counts."""
     assert child.stdin is not None and child.stdout is not None
-    _send(child.stdin, request)
-    for line in child.stdout:
-        message: dict[str, Any] = json.loads(line)
-        if "progress" not in message:
-            return message
-        progress(message["progress"])
+    _send(child.stdin, json.dumps(request))
+    with contextlib.ExitStack() as device:
+        for line in child.stdout:
+            message: dict[str, Any] = json.loads(line)
+            if "progress" in message:
+                progress(message["progress"])
+            elif message.get("device"):
+                device.enter_context(use_device())
+                _send(child.stdin, "")
+            elif "device" in message:
+                device.close()
+            else:
+                return message
     return None
 
 
@@ -155,9 +181,9 @@ def _died(task: Task, code: int, log: str) -> Exception:
     return InternalError(f"the compiler's process ended with {code}: {log}")
 
 
-def _send(pipe: IO[str], request: dict[str, Any]) -> None:
+def _send(pipe: IO[str], line: str) -> None:
     try:
-        print(json.dumps(request), file=pipe, flush=True)
+        print(line, file=pipe, flush=True)
     except BrokenPipeError:
         return  # the process died early; its log says why
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from kernel_smith.proposers.seed.attention_triton import write_attention
 from kernel_smith.proposers.seed.library_calls import Attention, Convolution, Operand, Product
 from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
+from kernel_smith.proposers.seed.product_tiles import choose_tile
 from kernel_smith.proposers.seed.templates import template
 from kernel_smith.proposers.seed.triton_launch import block_of, launch
 from kernel_smith.records import Precision
@@ -35,11 +36,7 @@ class TritonKernels(OwnKernels):
             return None
         self.texts["multiply"] = template("product_triton.txt").strip()
         rows, inner, columns = product.sizes
-        blocks = {
-            "BLOCK_ROWS": block_of(rows, 128),
-            "BLOCK_COLUMNS": block_of(columns, 128),
-            "BLOCK_INNER": block_of(inner, _depth(product.dtype)),
-        }
+        tile = choose_tile(rows, inner, columns, product.batch, _width(product.dtype))
         names = [f"{m}_{way}" for m in ("A", "B", "C", "BIAS") for way in ("DOWN", "RIGHT")]
         distances = [distance for layout in product.layouts for distance in layout]
         numbers: dict[str, object] = {
@@ -47,12 +44,14 @@ class TritonKernels(OwnKernels):
             **dict(zip(names, distances, strict=True)),
             **dict(zip(("A_STEP", "B_STEP", "C_STEP"), product.steps, strict=True)),
             "PRECISION": self._precision,
-            **blocks,
+            "BLOCK_ROWS": tile.rows,
+            "BLOCK_COLUMNS": tile.columns,
+            "BLOCK_INNER": tile.inner,
             "GROUP": _GROUP,
-            **_effort(blocks["BLOCK_ROWS"] * blocks["BLOCK_COLUMNS"]),
+            "num_warps": tile.warps,
+            "num_stages": tile.stages,
         }
-        count = f"triton.cdiv({rows}, {blocks['BLOCK_ROWS']}) * "
-        count += f"triton.cdiv({columns}, {blocks['BLOCK_COLUMNS']})"
+        count = f"triton.cdiv({rows}, {tile.rows}) * triton.cdiv({columns}, {tile.columns})"
         operands = (product.a, product.b, product.c, product.bias)
         return _launch("multiply", [count, str(product.batch)], operands, numbers, visit)
 
@@ -128,7 +127,12 @@ def _shape(found: Convolution) -> dict[str, object]:
 
 def _depth(dtype: str) -> int:
     """How much is summed at once: a fixed number of bytes."""
-    return 32 if dtype == "torch.float32" else 64
+    return 128 // _width(dtype)
+
+
+def _width(dtype: str) -> int:
+    """Bytes of an element."""
+    return 4 if dtype == "torch.float32" else 2
 
 
 def _effort(elements: int) -> dict[str, int]:

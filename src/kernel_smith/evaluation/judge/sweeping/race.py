@@ -31,6 +31,11 @@ class Race:
         ratio = self._ratio(self._parent, program)
         return None if ratio is None else ratio.interval()
 
+    def gain_on(self, workload: str, program: str) -> Interval | None:
+        """The same on one workload; None unless it was timed there."""
+        ratio = self._ratio_on(workload, self._parent, program)
+        return None if ratio is None else ratio.interval()
+
     def still_running(self, programs: Collection[str]) -> list[str]:
         """Those of the programs that may be the fastest, the one that leads included."""
         gains = {program: self.gain(program) for program in programs}
@@ -45,11 +50,14 @@ class Race:
         return program != leader and ratio is not None and ratio.interval().high < 1
 
     def _ratio(self, one: str, other: str) -> LogRatio | None:
-        """How much longer one takes than the other, round by round."""
-        parts = []
-        for rounds in self._rounds.values():
-            both = [times for times in rounds if one in times and other in times]
-            if len(both) < 2:
-                return None
-            parts.append(estimate([math.log(times[one] / times[other]) for times in both]))
-        return combine(parts, list(self._weights.values()))
+        """How much longer one takes than the other."""
+        parts = [self._ratio_on(workload, one, other) for workload in self._rounds]
+        known = [part for part in parts if part is not None]
+        return combine(known, list(self._weights.values())) if len(known) == len(parts) else None
+
+    def _ratio_on(self, workload: str, one: str, other: str) -> LogRatio | None:
+        """Round by round."""
+        both = [times for times in self._rounds[workload] if one in times and other in times]
+        if len(both) < 2:
+            return None
+        return estimate([math.log(times[one] / times[other]) for times in both])

@@ -31,7 +31,7 @@ from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.sweeping.cohort import PARENT, Cohort
 from kernel_smith.evaluation.judge.sweeping.race import Race
 from kernel_smith.evaluation.judge.timing.host_clock import batch_length
-from kernel_smith.records import Candidate, Options, Reason, Sweep, Swept, Workload
+from kernel_smith.records import Candidate, Interval, Options, Reason, Sweep, Swept, Workload
 
 _LONGEST_CALL = 5.0  # seconds: on a GPU the first one compiles kernels
 _COMPILED_BY, _CHECKED_BY = 0.5, 0.75  # of the time; what is not is left out
@@ -105,7 +105,14 @@ class Sweeping(Generic[ParticipantT]):
         if reason is not None:
             return Swept(reason=reason)
         gain, seen = self._race.gain(name), self._glances.gain(name)
-        return Swept(gain=seen if gain is None and seen and seen.high < 1 else gain)
+        slower = seen if gain is None and seen and seen.high < 1 else None
+        shown = {w.name: self._shown_on(w.name, name) for w in self._bench.task.workloads}
+        by_workload = {workload: found for workload, found in shown.items() if found is not None}
+        return Swept(gain=gain or slower, by_workload=by_workload)
+
+    def _shown_on(self, workload: str, name: str) -> Interval | None:
+        """In the race, or else at a glance: what is slow on the whole may be fast somewhere."""
+        return self._race.gain_on(workload, name) or self._glances.gain_on(workload, name)
 
     def _moment(self, share: float) -> float:
         """When so much of the time is over."""

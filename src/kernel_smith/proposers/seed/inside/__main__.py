@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernel_smith.errors import UserError
 from kernel_smith.inline.triton_key import know_triton_by_its_date
+from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.patience import at_most
 from kernel_smith.proposers.seed.recipes import find_recipe
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.records import Task
 
+_NICE = 10  # somebody may be timed meanwhile
+
 Say = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
+    os.nice(_NICE)
     first = sys.stdin.readline()
     # No part of the compiler is garbage: it is not searched, neither during its import nor later.
     gc.disable()
@@ -36,14 +41,29 @@ def main() -> None:
     def say(message: dict[str, Any]) -> None:
         print(json.dumps(message), file=answers, flush=True)
 
+    @contextlib.contextmanager
+    def take_device() -> Iterator[None]:
+        say({"device": True})
+        sys.stdin.readline()
+        try:
+            yield
+        finally:
+            say({"device": False})
+
     line = first
     while line:
-        _answer(build_seed, json.loads(line), say)
-        release()
+        if line.strip():  # else it is what somebody waited for whose patience ended meanwhile
+            request = json.loads(line)
+            on_gpu = request["device"] == "cuda"
+            time = DeviceTime(take_device) if on_gpu else DeviceTime()
+            _answer(build_seed, request, say, time)
+            release()
         line = sys.stdin.readline()
 
 
-def _answer(build: Callable[..., Seed], request: dict[str, Any], say: Say) -> None:
+def _answer(
+    build: Callable[..., Seed], request: dict[str, Any], say: Say, time: DeviceTime
+) -> None:
     try:
         with at_most(request["minutes"]):
             seed = build(
@@ -52,6 +72,8 @@ def _answer(build: Callable[..., Seed], request: dict[str, Any], say: Say) -> No
                 request["workloads"],
                 lambda what: say({"progress": what}),
                 find_recipe(request["recipe"]),
+                time,
+                compare=request["compare"],
             )
     except UserError as error:
         say({"kind": type(error).__name__, "what": error.what, "hint": error.hint})

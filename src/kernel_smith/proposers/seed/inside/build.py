@@ -15,6 +15,7 @@ from kernel_smith.proposers.seed.cpp_text import read_cpp_kernel
 from kernel_smith.proposers.seed.generated import Generated, read_generated
 from kernel_smith.proposers.seed.inside.capture import Captured, capture
 from kernel_smith.proposers.seed.inside.check import check
+from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.memory import first_that_fits
 from kernel_smith.proposers.seed.inside.needs import explained, explained_for
 from kernel_smith.proposers.seed.inside.pretend import has_gpu, pretend_cuda
@@ -42,8 +43,14 @@ def build_seed(
     workloads: Sequence[str],
     progress: Progress,
     recipe: Recipe = DEFAULT,
+    time: DeviceTime | None = None,
+    *,
+    compare: bool = True,
 ) -> Seed:
-    """Compile the chosen workloads and write the candidate. Needs torch, runs the task's code."""
+    """Compile the chosen workloads and write the candidate. Needs torch, runs the task's code.
+
+    `compare` it with the reference, where there is a device; else whoever asks will judge it.
+    """
     backend = _BACKENDS[device]
     pretended = device == "cuda" and not has_gpu()
     if device == "cuda":
@@ -53,7 +60,7 @@ def build_seed(
         pretend_cuda()
     chosen = [workload for workload in task.workloads if workload.name in workloads]
     with explained(f"task {task.name}"):
-        workbench = Workbench(load_task(task), device, pretended)
+        workbench = Workbench(load_task(task), device, pretended, time)
         compiling = _Compiling(task, backend, workbench, chosen, recipe, progress)
         written, ours = compiling.programs()
         if recipe.rewrites and not written.rewrites:
@@ -63,7 +70,7 @@ def build_seed(
         other = ours.source if len(ours.calls) < len(written.calls) else ""
         compared: dict[str, float] = {}
         notes: list[str] = []
-        if not pretended:
+        if compare and not pretended:
             progress(f"{task.name}: comparing the seed with the reference")
             compared = check(written.source, workbench, chosen)
             if other:
@@ -76,7 +83,7 @@ def build_seed(
         workloads=tuple(workload.name for workload in chosen),
         kernels=written.count,
         library_calls=written.calls,
-        notes=(*_notes(task, compared, written.calls), *_rewrites(written, recipe), *notes),
+        notes=(*_notes(task, written, compared, pretended), *_rewrites(written, recipe), *notes),
         rewrites=written.rewrites,
         compared=compared,
         torch=torch.__version__,
@@ -172,10 +179,12 @@ class _Compiling:
         return f"What torch.compile makes of {self.task.name}{how}; call it under torch.no_grad()."
 
 
-def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tuple[str, ...]:
+def _notes(
+    task: Task, written: _Written, compared: dict[str, float], pretended: bool
+) -> tuple[str, ...]:
     """Say what a user would not expect of the seed."""
     notes = []
-    if not compared:
+    if pretended:
         notes.append("made without a GPU: block sizes are the compiler's first guess, nothing ran")
     for workload, share in compared.items():
         if share < 1:
@@ -183,7 +192,7 @@ def _notes(task: Task, compared: dict[str, float], calls: Sequence[str]) -> tupl
                 f"on workload {workload} {share:.1%} of the elements were compared with the"
                 " reference's, taken at random: two whole results find no room"
             )
-    if calls and not task.library_calls:
+    if written.calls and not task.library_calls:
         notes.append("the task forbids library calls, and this seed makes some")
     return tuple(notes)
 

@@ -88,7 +88,7 @@ def capture(
     attends = has_attention(program.graph_module)
     if whole_attention:
         keep_attention(program.graph_module)
-    code, configs = compile_graph(program, values, device, pretended, recipe)
+    code, configs = compile_graph(program, values, device, pretended, recipe, workbench.time)
     specs = program.graph_signature.output_specs
     structure = program.call_spec.out_spec
     return Captured(

@@ -33,7 +33,7 @@ def check(source: str, workbench: Workbench, workloads: Sequence[Workload]) -> d
         scope = _load(source, path)
         shares = {}
         for workload in reversed(workloads):  # the last one is still on the device
-            with explained_for(workbench.module, workload):
+            with workbench.time.using(), explained_for(workbench.module, workload):
                 shares[workload.name] = _compare(scope["ModelNew"], workbench, workload)
         linecache.clearcache()
     return {workload.name: shares[workload.name] for workload in workloads}

@@ -18,6 +18,7 @@ from torch._inductor.virtualized import V
 from torch.export import ExportedProgram
 
 from kernel_smith.proposers.seed.generated import read_generated
+from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.pretend import fake_tensors
 from kernel_smith.proposers.seed.inside.refusing import refusing
 from kernel_smith.proposers.seed.recipes import Recipe
@@ -63,8 +64,12 @@ def compile_graph(
     device: str,
     pretended: bool,
     recipe: Recipe,
+    time: DeviceTime,
 ) -> tuple[str, dict[str, Config]]:
-    """The generated module, and for Triton each kernel's configuration."""
+    """The generated module, and for Triton each kernel's configuration.
+
+    The first call tries configurations out.
+    """
     only_text = device == "cpu" or pretended
     mode = fake_tensors() if pretended else contextlib.nullcontext()
     with (
@@ -76,7 +81,9 @@ def compile_graph(
     ):
         compiled: Any = compile_fx(program.graph_module, values)
         if not only_text:
-            compiled(*values)
+            with time.using():
+                compiled(*values)
+                torch.cuda.synchronize()
     if len(texts) != 1:
         raise refused(f"the compiler writes {len(texts)} programs instead of one")
     if device == "cpu":

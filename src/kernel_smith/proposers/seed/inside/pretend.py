@@ -50,6 +50,7 @@ def pretend_cuda() -> None:
     import torch._dynamo.device_interface as interfaces
     import torch._inductor.fx_passes.joint_graph as joint
     import torch._inductor.fx_passes.post_grad as post_grad
+    import torch._subclasses.fake_tensor as fakes
     import triton
 
     _answer(
@@ -78,6 +79,7 @@ def pretend_cuda() -> None:
         get_raw_stream=0,
     )
     _answer(interfaces.CudaInterface.Worker, get_device_properties=_PROPERTIES)
+    _answer(fakes, init_gpu_context=None)  # a torch that was built for CUDA would look for a driver
     # These draw up patterns with real tensors of the device.
     _answer(joint, lazy_init=None)
     _answer(post_grad, lazy_init=None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.memory import release
 from kernel_smith.proposers.seed.inside.pretend import fake_tensors
 from kernel_smith.proposers.seed.inside.refusing import refusing
@@ -28,10 +29,13 @@ class Drawn:
 class Workbench:
     """Makes models and inputs on the device, and keeps the last ones: they may be big."""
 
-    def __init__(self, module: TaskModule, device: str, pretended: bool) -> None:
+    def __init__(
+        self, module: TaskModule, device: str, pretended: bool, time: DeviceTime | None = None
+    ) -> None:
         self.module = module
         self.device = device
         self.pretended = pretended
+        self.time = time or DeviceTime()
         self._workload: Workload | None = None
         self._drawn: Drawn | None = None
 
@@ -39,7 +43,7 @@ class Workbench:
         """Give a workload's model and inputs, in the room of the workload before."""
         if self._drawn is None or self._workload != workload:
             self.clear()
-            with self._place(), refusing("the task's own code fails"):
+            with self.time.using(), self._place(), refusing("the task's own code fails"):
                 self._seed_generators()
                 model = self.module.make_model(workload).requires_grad_(False)
                 inputs = self.module.make_inputs(workload)
