@@ -61,6 +61,13 @@ normal_decode_set_metadata(
 )
 return table, sums, narrow
 """
+KV_INDICES = """
+joined = torch.empty(self.total, dtype=torch.int64, device=places.device)
+create_flashinfer_kv_indices_triton[(rows.shape[0],)](
+    places, rows, lengths, starts, None, joined, places.stride(0)
+)
+return joined
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ PAIRS = {
         "rms_norm",
         "rms_norm(x, self.weight, 1e-6, residual=residual)",
         "add_rms_norm_llm",
-        TOLD / "add_rms_norm_llm" / "4_aligned_body.py",
+        TOLD / "add_rms_norm_llm" / "5_even_rows_alone.py",
         without_gpu=H200,
     ),
     "query_key_rms_norm": Pair(
@@ -117,6 +124,14 @@ PAIRS = {
         METADATA,
         str(HERE / "projects" / "decode_metadata" / "task.py"),
         HERE / "projects" / "decode_metadata" / "kernel.py",
+    ),
+    "decode_kv_indices": Pair(
+        "sglang",
+        f"{SGLANG}/kvcache/kv_indices.py",
+        "create_flashinfer_kv_indices_triton",
+        KV_INDICES,
+        str(HERE / "projects" / "decode_kv_indices" / "task.py"),
+        HERE / "projects" / "decode_kv_indices" / "kernel.py",
     ),
     "int8_per_token": Pair(
         "sglang",

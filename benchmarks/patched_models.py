@@ -1,35 +1,47 @@
 """Whole models before and after one of their operations was replaced by a kernel.
 
-    python benchmarks/patched_models.py llama --minutes 5
-    python benchmarks/patched_models.py vit --device cuda --large
+    python benchmarks/patched_models.py llama vit resnet --minutes 5
+    python benchmarks/patched_models.py llama vit resnet --device cuda --large --dtype bfloat16 \
+        --json patched_models.json
 
-The model is one of transformers, with random weights. Of its modules that consist of several
+The models are transformers', with random weights. Of their modules that consist of several
 operations, the one is optimized that has the most time to save; those without products, which the
 library does well already, go first. Then the model is called, patched and unpatched in turn; the
-interval is a bootstrap's over the rounds.
+interval is a bootstrap's over the rounds. Results are held against those of the same model in
+double precision, and the gradients of a step of training against those before patching. Models
+that the file of results has already are left out. Several of these programs may share a GPU: what
+is timed has it alone. `--brief` begins with what the compiler writes by its first recipe, and tries
+no others.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import copy
+import json
 import random
 import statistics
 import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
+from common import describe_machine
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import kernel_smith as ks
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.judge.platform.device_lock import lock_of_device, using_device
 from kernel_smith.shipping.live import Call, live_task
 from kernel_smith.shipping.profiling.limits import Rates, least_seconds, operations
 from kernel_smith.shipping.profiling.watching import Group, Watcher
 
-ROUNDS, RESAMPLED = 60, 2000
+MOST_ROUNDS, FEWEST_ROUNDS, SECONDS, RESAMPLED, WATCHED = 60, 20, 20, 2000, 5
 FEWEST = 3  # operations: there is nothing to fuse in one
-MOST_PARTS = 6  # beyond that it is a network
+MOST_PARTS = 16  # beyond that it is a network
 
 
 class _Operations(TorchDispatchMode):
@@ -63,6 +75,7 @@ def make(name: str, large: bool) -> tuple[nn.Module, torch.Tensor]:
             num_attention_heads=8,
             num_key_value_heads=8,
             vocab_size=1000,
+            use_cache=False,
         )
         return LlamaModel(config), torch.randint(0, 1000, (8 if large else 1, 512 if large else 64))
     images = torch.randn(32 if large else 1, 3, 224, 224)
@@ -78,7 +91,7 @@ def worthwhile(model: nn.Module, x: torch.Tensor) -> Group:
     model(x)
     watcher = Watcher()
     with watcher.watching():
-        for _ in range(5):
+        for _ in range(WATCHED):
             model(x)
     rates = Rates.of(x.device)
 
@@ -94,7 +107,7 @@ def worthwhile(model: nn.Module, x: torch.Tensor) -> Group:
 
 def _fusible(group: Group) -> bool:
     assert group.arguments is not None
-    if sum(1 for _ in group.module.modules()) > MOST_PARTS:
+    if not group.calls or sum(1 for _ in group.module.modules()) > MOST_PARTS:
         return False
     try:
         live_task(group.module, [Call(group.arguments)])
@@ -116,12 +129,15 @@ def seconds(model: nn.Module, x: torch.Tensor) -> float:
 
 def compare(model: nn.Module, x: torch.Tensor, found: ks.Optimized) -> list[tuple[float, float]]:
     """Times before and after, taken in turn; the first call after each change is left out."""
-    pairs = []
-    for _ in range(ROUNDS):
-        model(x)
+    pairs: list[tuple[float, float]] = []
+    begun = time.perf_counter()
+    while len(pairs) < MOST_ROUNDS and (
+        len(pairs) < FEWEST_ROUNDS or time.perf_counter() - begun < SECONDS
+    ):
+        seconds(model, x)
         before = seconds(model, x)
         found.patch(model)
-        model(x)
+        seconds(model, x)
         after = seconds(model, x)
         found.unpatch(model)
         pairs.append((before, after))
@@ -137,36 +153,138 @@ def interval(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
     return statistics.median(ratios), medians[RESAMPLED // 40], medians[-RESAMPLED // 40]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("model", choices=["llama", "vit", "resnet"])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--minutes", type=float, default=5)
-    parser.add_argument("--models", help="a TOML file, or NAME@BASE_URL")
-    chosen = parser.parse_args()
+def difference(found: Iterable[torch.Tensor], expected: Iterable[torch.Tensor]) -> float:
+    """The largest difference, relative to the largest value of the tensor that it is in."""
+    pairs = zip(found, expected, strict=True)
+    return max(float((a.double() - b).abs().max() / b.double().abs().max()) for a, b in pairs)
+
+
+def gradients(model: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+    """Those of a step of training, which leaves the model as it was."""
+    state = copy.deepcopy(model.state_dict())
+    model.train()
+    with torch.enable_grad():
+        model(x).last_hidden_state.float().square().mean().backward()
+    model.eval().load_state_dict(state)
+    named = [p.grad for p in model.parameters() if p.grad is not None]
+    model.zero_grad(set_to_none=True)
+    return named
+
+
+@contextlib.contextmanager
+def alone(device: str) -> Iterator[None]:
+    """Wait until nobody else times, or prepares to, on the GPU; then keep others out."""
+    with contextlib.closing(lock_of_device()) as lock:
+        if device != "cpu":
+            lock.acquire_among_sharers()
+        yield
+
+
+def sharing(device: str) -> contextlib.AbstractContextManager[None]:
+    """Keep others from timing on the GPU meanwhile."""
+    return contextlib.nullcontext() if device == "cpu" else using_device()
+
+
+def optimized(group: Group, chosen: argparse.Namespace) -> ks.Optimized:
+    extra: dict[str, Any] = {"models": chosen.models} if chosen.models else {}
+    if chosen.brief:
+        device = "cpu" if chosen.device == "cpu" else "cuda"
+        seed = ks.seed(group.module, group.arguments, device=device, progress=False)
+        extra |= {"starts": [seed.candidate.source], "proposers": ["tuner", "mutator"]}
+    return ks.optimize(
+        group.module, group.arguments, minutes=chosen.minutes, progress=False, **extra
+    )
+
+
+def correctness(model: nn.Module, x: torch.Tensor, found: ks.Optimized) -> dict[str, Any]:
+    """How far results and gradients are off, before and after."""
+    exact = copy.deepcopy(model).double()
+    expected = [exact(x.double() if x.is_floating_point() else x).last_hidden_state]
+    del exact
+    before, before_step = difference([model(x).last_hidden_state], expected), gradients(model, x)
+    names = found.patch(model)
+    after, after_step = difference([model(x).last_hidden_state], expected), gradients(model, x)
+    found.unpatch(model)
+    return {
+        "replaced": names,
+        "error_before": before,
+        "error_after": after,
+        "gradient_difference": difference(after_step, before_step),
+    }
+
+
+def measure(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(0)
-    model, x = make(chosen.model, chosen.large)
-    model, x = model.to(chosen.device).eval(), x.to(chosen.device)
-    with torch.no_grad():
+    model, x = make(name, chosen.large)
+    kind = getattr(torch, chosen.dtype)
+    with sharing(chosen.device):
+        model, x = model.to(chosen.device, kind).eval(), x.to(chosen.device)
+        x = x.to(kind) if x.is_floating_point() else x
         group = worthwhile(model, x)
-        print(
-            f"{type(group.module).__name__} on {group.shapes}, {group.calls // 5} calls each time"
-        )
-        extra: dict[str, Any] = {"models": chosen.models} if chosen.models else {}
-        found = ks.optimize(group.module, group.arguments, minutes=chosen.minutes, **extra)
-        print(found)
-        expected = model(x).last_hidden_state
-        names = found.patch(model)
-        error = (model(x).last_hidden_state - expected).abs().max() / expected.abs().max()
-        found.unpatch(model)
+    row: dict[str, Any] = {"module": type(group.module).__name__, "shapes": group.shapes}
+    print(
+        f"{name}: {row['module']} on {group.shapes}, {group.calls // WATCHED} calls each time",
+        flush=True,
+    )
+    found = optimized(group, chosen)
+    print(found, flush=True)
+    timing = found.evaluation.timing
+    row |= {"kernel": None if timing is None else timing.speedup.model_dump()}
+    row |= {"confirmed": found.confirmed, "source": found.candidate.source}
+    with sharing(chosen.device):
+        row |= correctness(model, x, found)
+    with alone(chosen.device):
         pairs = compare(model, x, found)
     value, low, high = interval(pairs)
     before, after = (1e3 * statistics.median(each) for each in zip(*pairs, strict=True))
-    print(f"{len(names)} modules replaced; largest difference {error:.1e} of the output's scale")
+    return row | {
+        "before_ms": before,
+        "after_ms": after,
+        "speedup": {"value": value, "low": low, "high": high},
+    }
+
+
+def print_row(name: str, row: dict[str, Any]) -> None:
+    ratio = row["speedup"]
     print(
-        f"{before:.2f} ms before, {after:.2f} ms after: {value:.3f}x (95%: {low:.3f} to {high:.3f})"
+        f"{name}: {len(row['replaced'])} modules replaced; error of the output "
+        f"{row['error_before']:.1e} before, {row['error_after']:.1e} after; gradients differ by "
+        f"{row['gradient_difference']:.1e}"
     )
+    print(
+        f"{name}: {row['before_ms']:.2f} ms before, {row['after_ms']:.2f} ms after: "
+        f"{ratio['value']:.3f}x (95%: {ratio['low']:.3f} to {ratio['high']:.3f})",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="+", choices=["llama", "vit", "resnet"])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--models", help="a TOML file, or NAME@BASE_URL")
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    report: dict[str, Any] = {"machine": describe_machine(), "models": {}}
+    if chosen.json is not None and chosen.json.exists():
+        report = json.loads(chosen.json.read_text())
+    for name in chosen.names:
+        if name in report["models"]:
+            continue
+        with torch.no_grad():
+            try:
+                row = measure(name, chosen)
+            except BadInput as error:
+                print(f"{name}: {error}")
+                continue
+        report["models"][name] = row
+        print_row(name, row)
+        if chosen.json is not None:
+            chosen.json.write_text(json.dumps(report, indent=1) + "\n")
     print(f"torch {torch.__version__}, {chosen.device}, {torch.get_num_threads()} threads")
 
 

@@ -285,3 +285,89 @@ def test_a_default_between_arguments_by_name_is_filled_in() -> None:
     assert read_calls(Optional(), {"x": ONE})[0].arguments == (ONE,)
     with pytest.raises(BadInput, match="scale by name alone"):
         read_calls(Optional(), {"x": ONE, "scale": 2.0})
+
+
+class Registry:
+    """As transformers keeps implementations of attention: nothing that could be written down."""
+
+    def get_interface(self, implementation: str, default: Any) -> Any:
+        return {"sdpa": library_attention}.get(implementation, default)
+
+
+class Settings:
+    def __init__(self, implementation: str) -> None:
+        self._implementation_inside = implementation
+
+    @property
+    def _attn_implementation(self) -> str:
+        return self._implementation_inside
+
+
+def library_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    key, value = key.repeat_interleave(2, 1), value.repeat_interleave(2, 1)
+    causal = attention_mask is None and module.is_causal is True
+    result = F.scaled_dot_product_attention(query, key, value, attention_mask, is_causal=causal)
+    return result.transpose(1, 2).contiguous(), None
+
+
+def spelt_out_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *_: Any,
+    **__: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    scores = query @ key.repeat_interleave(2, 1).mT * query.shape[-1] ** -0.5
+    weights = scores.softmax(-1)
+    return (weights @ value.repeat_interleave(2, 1)).transpose(1, 2).contiguous(), weights
+
+
+ALL_ATTENTION_FUNCTIONS = Registry()
+
+
+class Attention(nn.Module):
+    def __init__(self, implementation: str, *, is_causal: bool) -> None:
+        super().__init__()
+        self.config, self.is_causal = Settings(implementation), is_causal
+        self.num_key_value_groups = 2
+        self.project = nn.Linear(32, 64)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None, **named: Any) -> Any:
+        query, key, value = (
+            self.project(x).unflatten(-1, (8, 8)).transpose(1, 2).split((4, 2, 2), 1)
+        )
+        interface = ALL_ATTENTION_FUNCTIONS.get_interface(
+            self.config._attn_implementation, spelt_out_attention
+        )
+        return interface(self, query, key, value, mask, dropout=0.0, **named)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "is_causal", "mask"),
+    [
+        ("sdpa", True, ()),
+        ("sdpa", False, ()),
+        ("sdpa", False, (torch.rand(6, 6) < 0.8,)),
+        ("eager", False, ()),
+    ],
+)
+def test_attention_of_transformers_is_a_task(
+    implementation: str, is_causal: bool, mask: tuple[torch.Tensor, ...]
+) -> None:
+    module = Attention(implementation, is_causal=is_causal)
+    task = task_of(module, (torch.randn(2, 6, 32), *mask))
+    assert "Registry" not in task.source
+    same(module, task, torch.randn(2, 6, 32), *mask)
+
+
+def test_attention_of_another_kind_is_refused() -> None:
+    with pytest.raises(BadInput, match="does not run by itself: 'flash_attention_2'"):
+        task_of(Attention("flash_attention_2", is_causal=False), torch.randn(2, 6, 32))

@@ -10,6 +10,7 @@ from shipping_samples import NORM_KERNEL, WIDTH, RMSNorm, replacement_of
 from torch import nn
 
 from kernel_smith.shipping.runtime.replacement import Replacement
+from kernel_smith.shipping.runtime.traced import result_kind
 
 pytestmark = pytest.mark.slow  # importing torch's compiler takes seconds
 
@@ -101,3 +102,9 @@ def test_the_operator_passes_torchs_own_checks(norm_kernel: Replacement) -> None
     operator = getattr(torch.ops.kernel_smith, norm_kernel.spec.identifier).default
     arguments = ([torch.randn(8, WIDTH)], [torch.ones(WIDTH)], 0)
     torch.library.opcheck(operator, arguments)
+
+
+def test_results_are_described_on_the_device_of_the_kernel(norm_kernel: Replacement) -> None:
+    """Another device stands in for a GPU; inputs have to be where the parameters are."""
+    signature, device = norm_kernel.signatures[0], torch.device("meta")
+    assert result_kind(signature, RMSNorm().to(device), device) == "tensor"

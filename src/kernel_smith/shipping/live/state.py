@@ -7,6 +7,7 @@ task is about every value that they may have. Buffers keep theirs, since a kerne
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from typing import Any
 
@@ -68,7 +69,11 @@ class Rebuilding:
         if not fields or callable(value):
             return None
         spoken = "\n".join(self._sources.statements) + self._sources.main_text
-        texts = {k: literal(v) for k, v in fields.items() if f".{k}" in spoken}
+        texts = {
+            name: literal(getattr(value, name))
+            for name in dict.fromkeys([*fields, *_properties(type(value))])
+            if re.search(rf"\.{name}\b", spoken)
+        }
         self._sources.need("SimpleNamespace", types.SimpleNamespace)
         inner = ", ".join(f"{k}={text}" for k, text in texts.items() if text is not None)
         return f"SimpleNamespace({inner})"
@@ -122,6 +127,12 @@ class Rebuilding:
         self._known.setdefault(id(child), place)
         for name, parameter in child.named_parameters():
             self._known.setdefault(id(parameter), f"{place}.{name}")
+
+
+def _properties(kind: type) -> list[str]:
+    """What instances compute when they are asked for it."""
+    members = (item for base in kind.__mro__ for item in vars(base).items())
+    return [name for name, member in members if isinstance(member, property)]
 
 
 def constructor_text(module: torch.nn.Module) -> str | None:

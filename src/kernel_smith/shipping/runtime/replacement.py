@@ -94,7 +94,7 @@ class Replacement:
         for sizes in self.workloads.values():
             arguments = verified_arguments(self.reference.get_inputs, sizes)
             signature = Signature(key_of(arguments, self.device), arguments, "")
-            kind = result_kind(signature, self.verified)
+            kind = result_kind(signature, self.verified, self.device)
             found.append(dataclasses.replace(signature, result=kind))
         forget_values(self.verified)
         return tuple(found)

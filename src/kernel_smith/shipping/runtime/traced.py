@@ -105,15 +105,18 @@ def _like(described: torch.Tensor) -> torch.Tensor:
     return described.new_empty(described.shape)
 
 
-def result_kind(signature: Signature, verified: torch.nn.Module) -> str:
-    """How the reference returns its results, as far as an operator can return them."""
+def result_kind(signature: Signature, verified: torch.nn.Module, device: torch.device) -> str:
+    """How the reference returns its results, as far as an operator can return them.
+
+    Inputs and parameters are on the same device, as in the calls that were verified.
+    """
     from torch._subclasses import FakeTensorMode
 
     try:
         with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             metas = iter(
                 [
-                    torch.empty_strided(t.shape, t.stride(), dtype=t.dtype)
+                    torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device)
                     for t in tensors_in(signature.arguments)
                 ]
             )

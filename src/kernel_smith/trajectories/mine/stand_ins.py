@@ -1,7 +1,7 @@
 """Short replacements for helpers that a class cannot bring along, by name.
 
-They stand for switches of a library, for registries of layers, and for base classes that add
-nothing to a forward pass.
+They stand for switches of a library, for registries of layers and of attention, and for base
+classes that add nothing to a forward pass.
 """
 
 from __future__ import annotations
@@ -14,6 +14,27 @@ STAND_INS = {
         "    'relu': torch.nn.ReLU(), 'silu': torch.nn.SiLU(), 'swish': torch.nn.SiLU(),\n"
         "    'tanh': torch.nn.Tanh(), 'sigmoid': torch.nn.Sigmoid(),\n"
         "}"
+    ),
+    "ALL_ATTENTION_FUNCTIONS": (
+        "class Attention:\n"
+        "    def get_interface(self, implementation, default):\n"
+        "        return {'sdpa': self.library, 'eager': default}[implementation]\n\n"
+        "    def library(\n"
+        "        self, module, query, key, value, attention_mask,\n"
+        "        dropout=0.0, scaling=None, is_causal=None, **others,\n"
+        "    ):\n"
+        "        if is_causal is None:\n"
+        "            is_causal = getattr(module, 'is_causal', True)\n"
+        "        groups = getattr(module, 'num_key_value_groups', 1)\n"
+        "        if groups > 1 and attention_mask is not None:\n"
+        "            key, value = (x.repeat_interleave(groups, 1) for x in (key, value))\n"
+        "        result = torch.nn.functional.scaled_dot_product_attention(\n"
+        "            query, key, value, attention_mask, dropout, scale=scaling,\n"
+        "            is_causal=is_causal and attention_mask is None and query.shape[2] > 1,\n"
+        "            enable_gqa=groups > 1 and attention_mask is None,\n"
+        "        )\n"
+        "        return result.transpose(1, 2).contiguous(), None\n\n\n"
+        "ALL_ATTENTION_FUNCTIONS = Attention()"
     ),
     "GradientCheckpointingLayer": "GradientCheckpointingLayer = torch.nn.Module",
     "ModelMixin": "ModelMixin = torch.nn.Module",
