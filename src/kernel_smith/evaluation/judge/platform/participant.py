@@ -233,9 +233,10 @@ class Participant:
         self.rewrite(sets)
 
     def rewrite(self, sets: Sequence[InputSet]) -> None:
-        """Put inputs where the process has looked up its arguments, and poison the outputs."""
+        """Put inputs where the process has looked up its arguments, and poison outputs that it is
+        to write by itself."""
         self._note_bound(sets)
-        for row in self._output_slots[: len(sets)]:
+        for row in [] if self.fetches else self._output_slots[: len(sets)]:
             for slot in row:
                 self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
         for slots, inputs in zip(self._input_slots, sets, strict=True):
