@@ -56,6 +56,7 @@ from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.device_memory import DeviceMemory
 from kernel_smith.evaluation.sandbox.device_runner import DeviceRunner
+from kernel_smith.evaluation.sandbox.memory import keep_large_memory
 from kernel_smith.evaluation.sandbox.runner import Runner
 from kernel_smith.records import Candidate, Evaluation, Options
 from kernel_smith.tasks import find_task
@@ -363,6 +364,7 @@ def main() -> None:
         load_torch()
         watch_processes()
         processes.begin(be_zygote)
+        keep_large_memory()
         watch_judge(watch)
         judge = Judge(processes)
         os.sched_setaffinity(0, judge.place.judge)

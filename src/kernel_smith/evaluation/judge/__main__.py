@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kernel_smith.evaluation.judge.processes.pool import ProcessPool
 from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
+from kernel_smith.evaluation.sandbox.memory import keep_large_memory
 from kernel_smith.evaluation.sandbox.wire import Channel
 
 
@@ -38,7 +39,8 @@ def main() -> None:
     processes = ProcessPool(Path(sys.argv[2]))
     load_torch()
     processes.begin(be_zygote)
-    end_with(parent)  # only now: a process that has threads does not fork well
+    keep_large_memory()  # only now, like the rest: processes that are timed do not
+    end_with(parent)  # a process that has threads does not fork well
     from kernel_smith.evaluation.judge.server import Server
 
     gc.freeze()  # what was imported is never garbage, and need not be searched for it again

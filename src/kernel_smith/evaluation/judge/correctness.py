@@ -50,7 +50,7 @@ def check_workload(
             found += _compare(candidate, group)  # and not what is known to be right, to the bit
         candidate.unbind()
         if pool.is_large:
-            pool.reference.give_memory_back()
+            pool.reference.make_room()
     worst = max(found, key=lambda comparison: comparison.excess)
     accuracy = _accuracy(worst, deterministic=digests[0] == digests[1])
     return Checked(accuracy, sum(seconds) / len(checks))

@@ -94,9 +94,12 @@ class Pipeline(Generic[ParticipantT]):
                 largest = bench.largest()
                 self._platform.expect(largest)
             with self._platform.claims().holding(largest.lane, self._tell_of_waiting):
-                with step("compile"):
-                    contestant.compile(tree, largest)
-                return self._run_gates(bench)
+                try:
+                    with step("compile"):
+                        contestant.compile(tree, largest)
+                    return self._run_gates(bench)
+                finally:
+                    bench.give_memory_back()
         except Rejected as rejected:
             self.in_doubt = isinstance(rejected, Suspected)
             if bench is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 _LARGEST_KEPT = 32 << 20  # where the C library's own adaptation ends, too
 _NEVER = 1 << 30
 
@@ -23,6 +23,16 @@ def keep_freed_memory() -> None:
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
         libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+
+
+def keep_large_memory() -> None:
+    """Keep even what is large, until it is trimmed. For a judge: to take half a gigabyte of fresh
+    memory from the system takes longer than to compute with it. Not for those that it times, who
+    are to pay for their memory as programs do."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_MAX, 0)
+        libc.mallopt(_M_TRIM_THRESHOLD, -1)
 
 
 def trim_freed_memory() -> None:

@@ -35,6 +35,7 @@ class FirstLook:
 
     footprint: Footprint
     is_large: bool
+    seed: int  # of the set that was looked at, and that the reference keeps where sets are mixed
     inputs: InputSet
     answer: Result
     scales: list[float]  # of the outputs; of a large workload only
@@ -44,7 +45,8 @@ class FirstLook:
 
 def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLook:
     """Draw inputs and call the reference once. Raises `BadInput` where the task's code fails."""
-    inputs = reference.draw(workload, secret_seed())
+    seed = secret_seed()
+    inputs = reference.draw_to_keep(workload, seed)
     with explained(reference.task, f"workload {workload.name}: Model.forward"):
         footprint, answer = _first_call(reference, workload, inputs)
     _demand_values(reference, workload, answer)
@@ -52,16 +54,18 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
     is_large = not budget.is_small(footprint)
     rows, row_bytes = None, 0
     if is_large:
-        reference.mutates(workload, inputs)  # where it does not, it needs no copies
         if not budget.affords_oracle(footprint):
             reference.do_without_oracle(workload)
         count = max([t.shape[0] for t in answer.tensors if t.dim()], default=1)
         row_bytes = max(1, 2 * footprint.peak // max(count, 1))  # in double precision
         most = budget.at_once // row_bytes
         rows = find_rows(reference, workload, inputs, answer, most)
+    if rows is None or reference.device == "cuda":  # nothing is mixed of it
+        reference.forget_draw()
     return FirstLook(
         footprint,
         is_large,
+        seed,
         InputSet(inputs.template, [_without_content(t) for t in inputs.tensors]),
         Result(answer.tree, [_without_content(t) for t in answer.tensors]),
         scales_of(parts(answer.tensors)) if is_large else [],

@@ -90,7 +90,7 @@ class Reference:
         self._models: dict[str, torch.nn.Module] = {}
         self._unsettled: dict[str, list[str]] = {}  # parameters that are not the constructor's
         self._oracles: dict[str, torch.nn.Module] = {}
-        self._pure: set[str] = set()  # workloads on which it leaves its inputs alone
+        self._pure: dict[str, bool] = {}  # does it leave its inputs alone? by workload
         self._without_oracle: set[str] = set()
         self._variations: dict[str, Variation] = {}
         self._free_integers: dict[str, list[bool]] = {}
@@ -198,7 +198,12 @@ class Reference:
     def call(self, workload: Workload, inputs: InputSet) -> Result:
         """The reference in its own dtype. May raise: variants can leave a task's domain."""
         self._pause()
-        return _call(self.model(workload), self.protected(workload, inputs))
+        given = self.protected(workload, inputs)
+        result = _call(self.model(workload), given)
+        if workload.name not in self._pure and self.device != "meta":
+            pairs = zip(given.tensors, inputs.tensors, strict=True)
+            self._pure[workload.name] = all(same_bits(after, before) for after, before in pairs)
+        return result
 
     def library(self, workload: Workload, inputs: InputSet) -> Result | None:
         """The reference as PyTorch computes it where it may be coarse, which is how baselines run;
@@ -210,18 +215,13 @@ class Reference:
 
     def protected(self, workload: Workload, inputs: InputSet) -> InputSet:
         """Copy what the reference might change."""
-        return inputs if workload.name in self._pure else _copied(inputs)
+        return inputs if self._pure.get(workload.name) else _copied(inputs)
 
     def mutates(self, workload: Workload, inputs: InputSet) -> bool:
-        """Does the reference change its inputs? Where it does not, they are not copied again."""
-        copies = _copied(inputs)
-        with torch.no_grad():
-            self.model(workload)(*copies.arguments())
-        pairs = zip(copies.tensors, inputs.tensors, strict=True)
-        if all(same_bits(after, before) for after, before in pairs):
-            self._pure.add(workload.name)
-            return False
-        return True
+        """Does the reference change its inputs?"""
+        if workload.name not in self._pure:
+            self.call(workload, inputs)
+        return not self._pure[workload.name]
 
     def affords_oracle(self, workload: Workload) -> bool:
         """Is there memory for this workload in double precision?"""
@@ -267,6 +267,12 @@ class Reference:
             torch.cuda.empty_cache()
         else:
             trim_freed_memory()
+
+    def make_room(self) -> None:
+        """Between two uses in one evaluation. On a GPU, processes need what was freed; on a CPU, to
+        take fresh memory takes longer than a call."""
+        if self.device == "cuda":
+            self.give_memory_back()
 
     def parameter_bytes(self, workload: Workload) -> int:
         """Return the size of its parameters and buffers."""

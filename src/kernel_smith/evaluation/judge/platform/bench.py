@@ -137,6 +137,8 @@ class Bench(Generic[ParticipantT]):
     def baselines(self, workload: Workload, options: Options, capacity: int) -> list[ParticipantT]:
         """The processes that play against a candidate on one workload, entered and warm."""
         prepared = self.prepare(workload)
+        if prepared.pool.is_large:  # what has been freed lies in pieces that may serve for nothing
+            self.reference.give_memory_back()
         self._has_timed = True
         participants = []
         for name in options.baselines:
@@ -199,15 +201,21 @@ class Bench(Generic[ParticipantT]):
 
     def dismiss(self, workload: Workload) -> None:
         """Take back what all baselines hold for a workload, if that is much."""
-        self.reference.forget_draw()
         for participant in self._baselines.values():
             self.leave(participant, workload)
+        self.give_memory_back()
+
+    def give_memory_back(self) -> None:
+        """Return what was kept for the next use of large workloads."""
+        self.reference.forget_draw()
+        if any(pool.is_large for pool in self._pools.values()):
+            self.reference.give_memory_back()
 
     def leave(self, participant: ParticipantT, workload: Workload) -> None:
         """Take back what a participant holds for a workload, if that is much."""
         if self.pool(workload).is_large and not participant.ended:
             participant.release()
-            self.reference.give_memory_back()
+            self.reference.make_room()
 
     def baseline(self, name: Baseline) -> ParticipantT:
         """A living process for this baseline; a dead one is replaced."""

@@ -7,7 +7,7 @@ process put them; the judge copies them into an arena of its own, out of the pro
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -56,7 +56,7 @@ class SharedBuffers(Protocol):
         """Take note of where the process says that its results are."""
 
     def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
-        """Copy the results from there; what is not there leaves its slot as it was."""
+        """Copy the results from there; what is not there is poison."""
 
     def unchanged(self, child: Child, call: int, slots: Sequence[Slot]) -> list[bool]:
         """Are the results of a call where the process has them still what was fetched?"""
@@ -119,15 +119,23 @@ class HostBuffers:
         self._places = matching(places, calls, len(usual))
 
     def fetch(self, child: Child, slots: Sequence[Sequence[Slot]]) -> None:
-        pieces = []
+        pieces, targets = [], []
         for call, row in enumerate(slots[: len(self._places)]):
+            missing = dict(enumerate(row))
             for found in self._found(call, row):
-                if found.there is found.here:
-                    target = self.outputs.address(found.here)
-                    pieces.append(Piece(found.address, target, found.here.nbytes))
-                else:
-                    self.outputs.view(found.here).copy_(self._rearranged(child, found))
-        fetch(child.pid, [piece for piece in pieces if piece.size])
+                here = missing.pop(found.output)
+                if found.there is not here:
+                    self.outputs.view(here).copy_(self._rearranged(child, found))
+                elif here.nbytes:
+                    address = self.outputs.address(here)
+                    pieces.append(Piece(found.address, address, here.nbytes))
+                    targets.append(here)
+            self._poison(missing.values())
+        self._poison(targets[index] for index in fetch(child.pid, pieces))
+
+    def _poison(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            self.outputs.raw(slot.offset, slot.offset + slot.nbytes).fill_(POISON)
 
     def _found(self, call: int, row: Sequence[Slot]) -> Iterator[_Found]:
         """The results of a call that lie in a known order."""
@@ -175,9 +183,7 @@ class HostBuffers:
         )
         results = [found for found in everything if own[found.output] and found.there.nbytes]
         places = [(found.address, found.there.nbytes) for found in results]
-        for failed in overwrite(child.pid, places, byte):
-            here = results[failed].here
-            self.outputs.raw(here.offset, here.offset + here.nbytes).fill_(POISON)
+        self._poison(results[failed].here for failed in overwrite(child.pid, places, byte))
         return byte
 
     def settle(self) -> None:

@@ -188,9 +188,11 @@ class Participant:
         self.rewrite(sets)
 
     def rewrite(self, sets: Sequence[InputSet]) -> None:
-        """Put inputs where the process has looked up its arguments, and poison the outputs."""
+        """Put inputs where the process has looked up its arguments, and poison outputs that it is
+        to write by itself."""
         self._note_bound(sets)
-        self._memory.poison_outputs(len(sets))
+        if not self.fetches:
+            self._memory.poison_outputs(len(sets))
         for call, inputs in enumerate(sets):
             self._memory.write(call, inputs)
         self.room.settle()

@@ -46,9 +46,11 @@ def permitted(pid: int) -> bool:
     return _copy(_libc.process_vm_readv, pid, [Piece(first, ctypes.addressof(probe), 1)])
 
 
-def fetch(pid: int, pieces: Sequence[Piece]) -> None:
-    """Copy what can be read; memory that does not exist leaves its target as it was."""
-    _copy_all(_libc.process_vm_readv, pid, [p for piece in pieces for p in _cut(piece)])
+def fetch(pid: int, pieces: Sequence[Piece]) -> list[int]:
+    """Copy what can be read; which pieces, by their places in the list, are not all there?"""
+    parts = [(part, index) for index, piece in enumerate(pieces) for part in _cut(piece)]
+    failed = _copy_all(_libc.process_vm_readv, pid, [part for part, _ in parts])
+    return sorted({parts[number][1] for number in failed})
 
 
 def overwrite(pid: int, places: Sequence[tuple[int, int]], byte: int) -> list[int]:
