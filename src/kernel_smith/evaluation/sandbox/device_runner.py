@@ -104,6 +104,8 @@ class DeviceRunner(Runner):
         answer = super()._release(request, fds)
         if arena is not None:
             arena.close()
+        # They were made in the midst of calls, where all memory comes in chunks.
+        torch._C._cuda_clearCublasWorkspaces()
         if self._memory is not None:
             self._memory.reset()
         torch.cuda.empty_cache()
@@ -144,6 +146,7 @@ class DeviceRunner(Runner):
     def _record(self, one_by_one: bool) -> dict[str, Any]:
         assert self._memory is not None and self._model is not None
         self._forget_results()
+        self._memory.turn_to("captured")
         graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
         stream = torch.cuda.current_stream()
         # Unlike PyTorch's own streams it is ordered with the default one: what a candidate launches
@@ -204,6 +207,8 @@ class DeviceRunner(Runner):
         replayed = {"replay": self._graph, "nothing": self._nothing}.get(request["how"])
         if replayed is not None:
             return replayed.replay
+        assert self._memory is not None
+        self._memory.turn_to("plain")
         how = self._call_and_copy if request["how"] == "copied" else self._call_plainly
         return partial(how, request)
 
@@ -273,6 +278,7 @@ class DeviceRunner(Runner):
         """Which kernels the bound calls launch. Advice: the process may say what it likes."""
         model = self._model
         assert model is not None and self._memory is not None
+        self._memory.turn_to("plain")
         with (
             self._memory.in_use(),
             torch.no_grad(),
