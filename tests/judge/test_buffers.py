@@ -263,3 +263,20 @@ def test_a_result_that_changed_since_it_was_fetched_is_noticed(
     assert room.unchanged(cast(Child, child), 0, slots) == [True, False]
     plain[1, 3] = 1.0
     assert room.unchanged(cast(Child, child), 0, slots) == [False, False]
+
+
+def test_nothing_of_an_earlier_batch_is_taken_for_a_result(
+    room: HostBuffers, child: StandIn
+) -> None:
+    right, gone = torch.arange(64.0), torch.arange(64.0)
+    row = slots_for(right, gone)
+    room.outputs.raw(0, room.outputs.size).fill_(0)
+    room.understand([[[right.data_ptr(), [1]], [16, [1]]]], 1, [(1,), (1,)])
+    room.fetch(cast(Child, child), [row])
+    fetched_right, fetched_gone = room.results(0, row)
+    assert torch.equal(fetched_right, right)
+    assert poisoned(fetched_gone)
+    room.understand([[[right.data_ptr(), [1]], [gone.data_ptr(), [7]]]], 1, [(1,), (1,)])
+    room.outputs.raw(0, room.outputs.size).fill_(0)
+    room.fetch(cast(Child, child), [row])
+    assert poisoned(room.results(0, row)[1])

@@ -14,10 +14,15 @@ from kernel_smith.evaluation.judge.correctness import check_workload
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.pool import make_pool
-from kernel_smith.evaluation.judge.inputs.reference import InputSet, Reference, Variation
+from kernel_smith.evaluation.judge.inputs.reference import (
+    InputSet,
+    Reference,
+    Result,
+    Variation,
+)
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
-from kernel_smith.records import Accuracy, Task
+from kernel_smith.records import Accuracy, Task, Workload
 
 WriteTask = Callable[..., Task]
 Answer = Callable[[InputSet], list[torch.Tensor]]
@@ -140,3 +145,35 @@ def test_of_whole_numbers_no_error_is_allowed(
 ) -> None:
     accuracy = check(WHOLE_NUMBERS, 1.0, SMALL)
     assert (accuracy.candidate_error, accuracy.allowed_error) == (0.0, 0.0)
+
+
+def test_right_answers_are_there_before_the_candidate_needs_memory(
+    write_task: WriteTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(correctness, "check_descriptions", lambda batch, described: None)
+    task = write_task(LOSING_DIGITS)
+    reference, (workload,) = Reference(task), task.workloads
+    pool = make_pool(reference, workload, 2, LARGE, look_at(reference, workload, LARGE))
+    events: list[str] = []
+    call = reference.call
+
+    def note(workload: Workload, inputs: InputSet) -> Result:
+        if len(inputs.tensors[0]) == 40:  # and not a few rows
+            events.append("reference")
+        return call(workload, inputs)
+
+    class Noting(Answering):
+        def run(self, *, thorough: bool) -> Any:
+            events.append("candidate")
+            return super().run(thorough=thorough)
+
+        def unbind(self) -> None:
+            events.append("done")
+            super().unbind()
+
+    monkeypatch.setattr(reference, "call", note)
+    candidate = Noting(lambda inputs: call(workload, inputs).tensors)
+    check_workload(cast(Participant, candidate), pool, {}, 0.0)
+    # Of the inputs that are answered twice, the second answer is known.
+    turns = sorted(" ".join(events).removesuffix(" done").split(" done "))
+    assert turns == ["candidate", *["reference candidate"] * len(pool.checks)]

@@ -151,6 +151,19 @@ def test_calling_the_reference_leaves_the_inputs_alone(write_task: WriteTask) ->
     assert reference.mutates(workload, inputs)
 
 
+def test_the_first_call_shows_whether_inputs_are_to_be_copied(write_task: WriteTask) -> None:
+    forwards = {"return x * 2": 1, "return x.mul_(2)": 2}
+    for forward, copied in forwards.items():
+        reference = Reference(write_task(source(forward)))
+        (workload,) = reference.task.workloads
+        inputs = reference.draw(workload, 1)
+        given = [reference.protected(workload, inputs) is not inputs]
+        reference.call(workload, inputs)
+        given.append(reference.protected(workload, inputs) is not inputs)
+        assert sum(given) == copied
+        assert reference.mutates(workload, inputs) is (copied == 2)
+
+
 def test_the_oracle_computes_in_double_precision(write_task: WriteTask) -> None:
     task = write_task("""
 import torch

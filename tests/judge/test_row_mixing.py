@@ -111,6 +111,7 @@ def test_one_draw_serves_a_candidate_and_the_next_gets_another(
     write_task: Callable[..., Task],
 ) -> None:
     pool, reference = pool_of(write_task(text()))
+    assert reference.draws == 1  # for a first look
     reference.draws = 0
     handed_out = []
     for draws in (0, 1):  # the one that was learnt from is still there

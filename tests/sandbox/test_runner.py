@@ -19,7 +19,7 @@ import torch
 
 from kernel_smith import inline
 from kernel_smith.evaluation.sandbox.arena import Arena, Layout, Slot, contiguous_stride
-from kernel_smith.evaluation.sandbox.runner import Runner, describe_error
+from kernel_smith.evaluation.sandbox.runner import Runner, _rearranged, describe_error
 from kernel_smith.evaluation.sandbox.tree import flatten
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed
 
@@ -296,6 +296,29 @@ def test_parameters_that_constructors_fill_are_not_called_drawn_in_another_order
     assert judge.map()["ok"]
     answer = judge.construct(3, weight=torch.tensor([1.0, 2, 3]), unlike_new=("weight",))
     assert answer == {"ok": True, "redrawn": 0, "lacking": []}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_parameters_in_another_order_are_told_from_others(dtype: torch.dtype) -> None:
+    values = torch.randn(40, 30).to(dtype)
+    values[0, :2] = torch.tensor([0.0, -0.0])
+    assert _rearranged(values.t(), values)
+    assert _rearranged(values.flatten().flip(0), values)
+    assert _rearranged(torch.where(values == 0, 0.0, values), values)
+    other = values.clone()
+    other[3, 3] += 1
+    assert not _rearranged(other, values)
+    other[4, 4] -= 1  # the sum may be the same again, and the elements are not
+    assert not _rearranged(other, values)
+    assert not _rearranged(values[1:], values)
+
+
+def test_other_values_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("it takes many times their memory")
+
+    monkeypatch.setattr(torch.Tensor, "sort", refuse)
+    assert not _rearranged(torch.randn(100), torch.randn(100))
 
 
 def test_what_a_candidate_lacks_is_named(judge: Judge) -> None:

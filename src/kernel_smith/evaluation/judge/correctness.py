@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_smith.evaluation.judge.inputs.checks import Check
+from kernel_smith.evaluation.judge.inputs.checks import Check, Foreseen
 from kernel_smith.evaluation.judge.inputs.pool import Pool
-from kernel_smith.evaluation.judge.inputs.reference import AUTHOR
+from kernel_smith.evaluation.judge.inputs.reference import AUTHOR, InputSet
 from kernel_smith.evaluation.judge.platform.batch import Batch
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.rejection import Rejected
@@ -41,14 +41,25 @@ def check_workload(
     digests: list[list[int]] = []
     for start in range(0, len(checks), pool.checks_at_once):
         group = checks[start : start + pool.checks_at_once]
-        batch = _call(candidate, group, described)
+        sets = [check.draw() for check in group]
+        is_known = group == [repeated] and len(digests) == 1
+        # First, or both computations would hold memory at once.
+        foreseen = [
+            None if is_known else check.foresee(inputs)
+            for check, inputs in zip(group, sets, strict=True)
+        ]
+        if pool.is_large:
+            pool.reference.make_room()
+        batch = _call(candidate, sets, described)
         seconds.append(max(batch.windows.run_wall - round_trip, 1e-7))
         for call, check in enumerate(group):
             if check is repeated:
                 digests.append([digest(output) for output in candidate.outputs(call)])
         if not (group == [repeated] and len(digests) == 2 and digests[0] == digests[1]):
-            found += _compare(candidate, group)  # and not what is known to be right, to the bit
+            # And not what is known to be right, to the bit.
+            found += _compare(candidate, group, foreseen)
         candidate.unbind()
+        del sets, foreseen
         if pool.is_large:
             pool.reference.make_room()
     worst = max(found, key=lambda comparison: comparison.excess)
@@ -67,27 +78,29 @@ def _accuracy(found: Comparison, *, deterministic: bool | None = None) -> Accura
     )
 
 
-def _call(candidate: Participant, checks: list[Check], described: dict[str, Any]) -> Batch:
+def _call(candidate: Participant, sets: list[InputSet], described: dict[str, Any]) -> Batch:
     """Have some check sets answered, and see that nothing else was touched."""
-    candidate.bind([check.draw() for check in checks], check_signature=True)
+    candidate.bind(sets, check_signature=True)
     batch = candidate.run(thorough=True)
     check_descriptions(batch, described)
-    for call in range(len(checks)):
+    for call in range(len(sets)):
         if not candidate.inputs_unchanged(call):
-            raise Rejected(Reason.INPUTS_MODIFIED, f"call {call} of {len(checks)}")
+            raise Rejected(Reason.INPUTS_MODIFIED, f"call {call} of {len(sets)}")
     if not candidate.parameters_unchanged():
         raise Rejected(Reason.PARAMETERS_MODIFIED)
     return batch
 
 
-def _compare(candidate: Participant, checks: list[Check]) -> list[Comparison]:
+def _compare(
+    candidate: Participant, checks: list[Check], foreseen: list[Foreseen]
+) -> list[Comparison]:
     """Compare what the bound calls returned; raise `Rejected` at the first that is wrong."""
     found = []
     # Called in random order, compared in this one: a mistake that shows on the author's own inputs
     # is named after them, and so the same each time.
     for call, check in sorted(enumerate(checks), key=lambda item: item[1].label != AUTHOR):
         inputs = candidate.bound(call)
-        comparison = check.compare(candidate.outputs(call), inputs)
+        comparison = check.compare(candidate.outputs(call), inputs, foreseen[call])
         if comparison.reason is not None:
             _look_again(candidate, call)
             raise rejection(comparison)
@@ -106,13 +119,15 @@ def _look_again(candidate: Participant, call: int) -> None:
 def answers_right(candidate: Participant, pool: Pool, described: dict[str, Any]) -> bool:
     """Is one call on the author's inputs right? For the test of whether kernels matter."""
     check = pool.author
-    candidate.bind([check.draw()])
+    inputs = check.draw()
+    foreseen = check.foresee(inputs)
+    candidate.bind([inputs])
     batch = candidate.run()
     try:
         check_descriptions(batch, described)
     except Rejected:
         return False
-    right = check.agrees(candidate.outputs(0), candidate.bound(0))
+    right = check.agrees(candidate.outputs(0), inputs, foreseen)
     candidate.unbind()
     return right
 

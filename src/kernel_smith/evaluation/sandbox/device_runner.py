@@ -49,8 +49,11 @@ class DeviceRunner(Runner):
             self._no_device = error
 
     def _prepare(self) -> None:
-        """While the judge does other things: a context takes half a second."""
+        """While the judge does other things: a context takes half a second, and the library for
+        products a tenth."""
         self._tiny = torch.zeros(1, device=self.device)
+        torch.mm(self._tiny.view(1, 1), self._tiny.view(1, 1))
+        torch._C._cuda_clearCublasWorkspaces()
         self._memory = ResultMemory()
         self._nothing = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._nothing):
@@ -104,6 +107,8 @@ class DeviceRunner(Runner):
         answer = super()._release(request, fds)
         if arena is not None:
             arena.close()
+        # They were made in the midst of calls, where all memory comes in chunks.
+        torch._C._cuda_clearCublasWorkspaces()
         if self._memory is not None:
             self._memory.reset()
         torch.cuda.empty_cache()
@@ -144,6 +149,7 @@ class DeviceRunner(Runner):
     def _record(self, one_by_one: bool) -> dict[str, Any]:
         assert self._memory is not None and self._model is not None
         self._forget_results()
+        self._memory.turn_to("captured")
         graph, pool = torch.cuda.CUDAGraph(), cast(Any, self._memory.pool.id)
         stream = torch.cuda.current_stream()
         # Unlike PyTorch's own streams it is ordered with the default one: what a candidate launches
@@ -204,6 +210,8 @@ class DeviceRunner(Runner):
         replayed = {"replay": self._graph, "nothing": self._nothing}.get(request["how"])
         if replayed is not None:
             return replayed.replay
+        assert self._memory is not None
+        self._memory.turn_to("plain")
         how = self._call_and_copy if request["how"] == "copied" else self._call_plainly
         return partial(how, request)
 
@@ -273,6 +281,7 @@ class DeviceRunner(Runner):
         """Which kernels the bound calls launch. Advice: the process may say what it likes."""
         model = self._model
         assert model is not None and self._memory is not None
+        self._memory.turn_to("plain")
         with (
             self._memory.in_use(),
             torch.no_grad(),

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from kernel_smith.evaluation.sandbox.device_memory import DeviceError, DeviceMemory, granularity
 
-_CHUNK = 256 << 20
+_CHUNK = 64 << 20  # that smaller pieces share; a larger one has a chunk to itself
+_MUCH = 64 << 20
 _Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+
+Use = Literal["plain", "captured"]
+"""What calls are made for: to be run, or to be recorded as a graph."""
 
 
 class ResultMemory:
@@ -24,17 +28,31 @@ class ResultMemory:
         self._chunks: list[DeviceMemory] = []
         self._former: list[DeviceMemory] = []  # that somebody still uses
         self._used: dict[int, int] = {}  # address of a chunk -> bytes of it that PyTorch has
-        self._left = 0  # of the last chunk
+        self._shared: DeviceMemory | None = None  # the chunk that small pieces are taken from
+        self._left = 0  # of that
         self._returned: dict[int, list[int]] = {}
         self._announced = 0
         # Kept alive: PyTorch holds their addresses only.
         self._functions = (_Allocate(self._allocate), _Free(self._free))
         self._abandoned: list[torch.cuda.MemPool] = []
+        self._serves: Use | None = None
         self.pool = self._new_pool()
 
     def in_use(self) -> contextlib.AbstractContextManager[Any]:
         """What this thread allocates meanwhile comes from here."""
         return torch.cuda.use_mem_pool(self.pool)
+
+    def turn_to(self, use: Use) -> None:
+        """Let memory that served plain calls serve a captured one, or the other way round.
+
+        PyTorch keeps what was freed for the stream that it was used on, and those are two. In
+        another pool the same memory is anybody's.
+        """
+        much = sum(self._used.values()) > _MUCH
+        if much and self._serves not in (None, use):
+            self.pool = self._new_pool()
+            torch.cuda.empty_cache()
+        self._serves = use
 
     def abandon_pool(self) -> None:
         """After a capture that failed, and for which PyTorch still allocates from the pool.
@@ -55,6 +73,7 @@ class ResultMemory:
         """Give back what no tensor uses any more. The judge forgets all chunks as well."""
         self._former += self._chunks
         self._chunks, self._left, self._returned, self._announced = [], 0, {}, 0
+        self._shared = None
         self.pool = self._new_pool()  # the last one goes, and with it what it kept
         torch.cuda.empty_cache()
         for chunk in [c for c in self._former if not self._used.get(c.address)]:
@@ -82,16 +101,23 @@ class ResultMemory:
             self._note(address, size)
             return address
         try:
-            if self._left < size:
-                self._chunks.append(DeviceMemory.create(max(size, _CHUNK)))
-                self._left = self._chunks[-1].size
+            address = self._take(size)
         except DeviceError:
             return None  # PyTorch calls that out of memory
-        chunk = self._chunks[-1]
-        address = chunk.address + chunk.size - self._left
-        self._left -= size
         self._note(address, size)
         return address
+
+    def _take(self, size: int) -> int:
+        """Return the address of fresh memory."""
+        if size >= _CHUNK:
+            self._chunks.append(DeviceMemory.create(size))
+            return self._chunks[-1].address
+        if self._shared is None or self._left < size:
+            self._shared = DeviceMemory.create(_CHUNK)
+            self._chunks.append(self._shared)
+            self._left = _CHUNK
+        self._left -= size
+        return self._shared.address + self._shared.size - self._left - size
 
     def _note(self, address: int, change: int) -> bool:
         """Keep count of what is used; does the address belong to a chunk that results may use?"""

@@ -131,6 +131,8 @@ class DeviceTiming:
 
     def _contest(self, workload: Workload) -> Contest:
         bench, prepared = self._bench, self._bench.prepare(workload)
+        if prepared.pool.is_large:
+            bench.reference.give_memory_back()
         verifier = TimedVerifier(
             self._candidate,
             bench.eager(),

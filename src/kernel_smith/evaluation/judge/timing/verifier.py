@@ -51,10 +51,16 @@ class TimedVerifier:
         facts = pool.facts
         self._bounds = facts.bounds.beside_reference(facts.reference_error)
         self._hidden_checks = pool.hand_out_hidden_checks()
-        self._slipped_in: tuple[InputSet, Check] | None = None  # to a timed batch, most recently
+        self._slipped_in: tuple[InputSet, Check] | None = None  # to the batch that is timed
         self._most_rounded = [0] * len(facts.rtols)  # per output, in calls that were right
 
     def __call__(self, sets: list[InputSet], batch: Batch) -> None:
+        try:
+            self._verify(sets, batch)
+        finally:
+            self._slipped_in = None
+
+    def _verify(self, sets: list[InputSet], batch: Batch) -> None:
         with _right_before_timing():
             check_descriptions(batch, self._described)
             for call in self._to_compare(sets[: batch.calls]):
