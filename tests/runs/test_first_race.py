@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.proposers import seed
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.seed import RECIPES, Recipe, Seed
@@ -137,8 +137,15 @@ def test_where_nobody_leads_nothing_more_is_judged(monkeypatch: pytest.MonkeyPat
     assert len(given) == 1 and any("none leads anywhere" in each for each in said)
 
 
-def test_what_cannot_be_swept_is_judged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, _ = answers(monkeypatch, lambda *_: Sweep(problem="the program itself failed"))
+def broken(*_: object) -> Sweep:
+    raise InternalError("a judge ended")
+
+
+@pytest.mark.parametrize("race", [lambda *_: Sweep(problem="the program itself failed"), broken])
+def test_what_cannot_be_swept_is_judged_one_by_one(
+    race: Race, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, _ = answers(monkeypatch, race)
     assert [each.candidate.name for each in given[1:]] == ["rows_tuned.py", "rows_whole.py"]
 
 
