@@ -83,7 +83,12 @@ def interval(value: float) -> Interval:
 
 
 def answers(
-    monkeypatch: pytest.MonkeyPatch, race: Race | None, *, refuse: bool = False, **settings: Any
+    monkeypatch: pytest.MonkeyPatch,
+    race: Race | None,
+    *,
+    refuse: bool = False,
+    declined: Counter[str] | None = None,
+    **settings: Any,
 ) -> tuple[list[Proposal], list[str]]:
     """What the openers of a run give, and what they say where they give nothing."""
 
@@ -99,6 +104,7 @@ def answers(
         config=SimpleNamespace(backend="triton", settings={"seed": {"wanted": True, **settings}}),
         by_proposer=Counter(),
         dropped=Counter(),
+        declined=declined or Counter(),
     )
     given, said = [], []
     for _, opener in first_programs(state, race):  # type: ignore[arg-type]
@@ -180,3 +186,13 @@ def test_a_race_that_broke_off_is_not_held_again(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(RuntimeError):
         answers(monkeypatch, race)
     assert len(calls) == 1
+
+
+def test_a_run_that_was_stopped_before_the_race_holds_it_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = Sweep(swept=(swept(2.0, 2.0), swept(1.0, 1.0)))
+    given, _ = answers(monkeypatch, lambda *_: shown, declined=Counter(seed=1))
+    assert ["led among" in each.summary for each in given] == [True], "the first one is known"
+    every = Counter(seed=len(RECIPES) + 1)
+    assert answers(monkeypatch, lambda *_: shown, declined=every) == ([], [])

@@ -66,6 +66,7 @@ def begun(
         ),
         by_proposer=Counter(),
         dropped=Counter(),
+        declined=Counter(),
     )
     found = {}
     for name, opener in first_programs(state, race):
