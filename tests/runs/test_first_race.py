@@ -134,7 +134,7 @@ def test_one_program_is_made_of_whoever_leads_on_each_workload(
     assert leaders.device_seconds == 3.0 and first.device_seconds == 0
     assert len(given) + len(said) == len(RECIPES) + 1, "nobody waits for more than there is"
     assert "swept beside the first program: 2 programs by other recipes" in said
-    assert "native-products: there is nothing that it would change" in said
+    assert "native-products: not worth its time here" in said
 
 
 def test_where_nobody_leads_nothing_more_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:

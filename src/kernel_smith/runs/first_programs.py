@@ -187,8 +187,8 @@ class _Seeds:
     def _compiled_by(self, recipe: Recipe, made: Seed | None) -> Proposal:
         from kernel_smith.proposers.seed import SeedMaker
 
-        if made is not None and not recipe.may_differ(made):
-            raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
+        if made is not None and not recipe.is_worth_it(made):
+            raise NothingToPropose(f"{recipe.name}: not worth its time here")
         self._maker = self._maker or SeedMaker(
             self._task, self._device, minutes=_RECIPE_MINUTES, **self._manner
         )
