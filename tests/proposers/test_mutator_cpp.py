@@ -359,7 +359,7 @@ def test_functions_for_several_workloads_are_changed_together() -> None:
 
 
 @pytest.mark.parametrize("what", ANOTHER_VALUE)
-def test_a_value_that_may_differ_is_computed_again(what: str) -> None:
+def test_a_value_that_is_worth_it_is_computed_again(what: str) -> None:
     assert edit_named("keep-values").sites(candidate(ANOTHER_VALUE[what])) == []
 
 

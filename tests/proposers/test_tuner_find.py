@@ -264,12 +264,32 @@ def test_what_is_no_python_has_no_numbers(broken: str) -> None:
         ("kMantissaBits", 16, False),
         ("kernel", 4, False),
         ("kLanes", 0, False),
+        ("xnumel", 8192, False),
+        ("r0_numel", 128, False),
     ],
 )
 def test_names_and_powers_of_two_tell_speed_from_maths(
     name: str, value: int, expected: bool
 ) -> None:
     assert is_for_speed(name, value) is expected
+
+
+def test_sizes_that_kernels_of_seeds_are_given_are_left_alone() -> None:
+    source = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def multiply(a, ROWS: tl.constexpr, A_STEP: tl.constexpr, BLOCK_ROWS: tl.constexpr):
+    for i in range(ROWS):
+        pass
+
+
+multiply[(triton.cdiv(4096, 128),)](x, ROWS=4096, A_STEP=512, BLOCK_ROWS=128, num_stages=3)
+"""
+    assert current(source) == {"BLOCK_ROWS": 128, "num_stages": 3}
+    assert "ROWS" in current(source.replace("multiply", "reduce_rows"))
 
 
 def test_names_are_split_into_words() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.proposers import seed
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.seed import RECIPES, Recipe, Seed
@@ -83,7 +83,12 @@ def interval(value: float) -> Interval:
 
 
 def answers(
-    monkeypatch: pytest.MonkeyPatch, race: Race | None, *, refuse: bool = False, **settings: Any
+    monkeypatch: pytest.MonkeyPatch,
+    race: Race | None,
+    *,
+    refuse: bool = False,
+    declined: Counter[str] | None = None,
+    **settings: Any,
 ) -> tuple[list[Proposal], list[str]]:
     """What the openers of a run give, and what they say where they give nothing."""
 
@@ -99,6 +104,7 @@ def answers(
         config=SimpleNamespace(backend="triton", settings={"seed": {"wanted": True, **settings}}),
         by_proposer=Counter(),
         dropped=Counter(),
+        declined=declined or Counter(),
     )
     given, said = [], []
     for _, opener in first_programs(state, race):  # type: ignore[arg-type]
@@ -128,7 +134,7 @@ def test_one_program_is_made_of_whoever_leads_on_each_workload(
     assert leaders.device_seconds == 3.0 and first.device_seconds == 0
     assert len(given) + len(said) == len(RECIPES) + 1, "nobody waits for more than there is"
     assert "swept beside the first program: 2 programs by other recipes" in said
-    assert "native-products: there is nothing that it would change" in said
+    assert "native-products: not worth its time here" in said
 
 
 def test_where_nobody_leads_nothing_more_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +143,15 @@ def test_where_nobody_leads_nothing_more_is_judged(monkeypatch: pytest.MonkeyPat
     assert len(given) == 1 and any("none leads anywhere" in each for each in said)
 
 
-def test_what_cannot_be_swept_is_judged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, _ = answers(monkeypatch, lambda *_: Sweep(problem="the program itself failed"))
+def broken(*_: object) -> Sweep:
+    raise InternalError("a judge ended")
+
+
+@pytest.mark.parametrize("race", [lambda *_: Sweep(problem="the program itself failed"), broken])
+def test_what_cannot_be_swept_is_judged_one_by_one(
+    race: Race, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, _ = answers(monkeypatch, race)
     assert [each.candidate.name for each in given[1:]] == ["rows_tuned.py", "rows_whole.py"]
 
 
@@ -173,3 +186,13 @@ def test_a_race_that_broke_off_is_not_held_again(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(RuntimeError):
         answers(monkeypatch, race)
     assert len(calls) == 1
+
+
+def test_a_run_that_was_stopped_before_the_race_holds_it_when_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = Sweep(swept=(swept(2.0, 2.0), swept(1.0, 1.0)))
+    given, _ = answers(monkeypatch, lambda *_: shown, declined=Counter(seed=1))
+    assert ["led among" in each.summary for each in given] == [True], "the first one is known"
+    every = Counter(seed=len(RECIPES) + 1)
+    assert answers(monkeypatch, lambda *_: shown, declined=every) == ([], [])

@@ -66,6 +66,7 @@ def begun(
         ),
         by_proposer=Counter(),
         dropped=Counter(),
+        declined=Counter(),
     )
     found = {}
     for name, opener in first_programs(state, race):
@@ -86,23 +87,23 @@ def test_a_run_on_a_gpu_begins_with_one_program_per_recipe(
     assert next(iter(found)) == "t_seed.py", "the run waits for this alone"
     assert found["t_whole_rows.py"] == "what torch.compile makes of it with whole rows in registers"
     assert "unsplit: cannot be used" in found
-    assert "plain-layout: there is nothing that it would change" in found
+    assert "plain-layout: not worth its time here" in found
     assert Maker.closed == 1
 
 
 def test_what_our_kernels_took_the_place_of_counts_as_well() -> None:
     """Where all is left to the library, the first program has nothing but kernels of ours."""
     alone = DEFAULT.model_copy(update={"library_calls": (), "source": "multiply[1, 1](a, b)"})
-    assert RECIPES["native-products"].may_differ(alone)
-    assert not RECIPES["plain-layout"].may_differ(alone)
-    assert not RECIPES["whole-rows"].may_differ(alone)
+    assert RECIPES["native-products"].is_worth_it(alone)
+    assert not RECIPES["plain-layout"].is_worth_it(alone)
+    assert not RECIPES["whole-rows"].is_worth_it(alone)
 
 
 def test_for_a_cpu_there_are_the_usual_recipe_and_rewrites(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = begun(task, "cpp", monkeypatch)
-    assert len(found) == 3 and "rewritten: there is nothing that it would change" in found
+    assert len(found) == 3 and "rewritten: not worth its time here" in found
     assert Maker.closed == 0
     less = DEFAULT.model_copy(update={"rewrites": ("sums taken through products",)})
     found = begun(task, "cpp", monkeypatch, less)

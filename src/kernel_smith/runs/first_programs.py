@@ -74,13 +74,13 @@ def first_programs(state: RunState, race: TryOut | None = None) -> list[Opener]:
     openers: list[Opener] = [
         (_START, opening(candidate)) for candidate in starts if not state.is_known(candidate)
     ]
-    done = state.by_proposer[_SEED] + state.dropped[_SEED]
     wanted = settings.get(_SEED, {})
-    if wanted.get("wanted") and not done:
+    if wanted.get("wanted"):
+        answered = sum(each[_SEED] for each in (state.by_proposer, state.dropped, state.declined))
         left_out = wanted.get("left_out", ())
         device = _DEVICE_OF_SEED[state.config.backend]
         seeds = _Seeds(state.task, device, None if RACE in left_out else race, left_out)
-        openers += [(_SEED, opener) for opener in seeds.openers()]
+        openers += [(_SEED, opener) for opener in seeds.openers()[answered:]]
     return openers
 
 
@@ -103,7 +103,8 @@ class _Seeds:
     ) -> None:
         self._task, self._device, self._race = task, device, race
         self._left_out = left_out
-        self._made: Future[Seed] = Future()
+        self._made: Future[Seed] | None = None
+        self._making = threading.Lock()
         self._in_turn = threading.Lock()
         self._racing = threading.Lock()
         self._maker: SeedMaker | None = None
@@ -133,16 +134,28 @@ class _Seeds:
         return made if OWN_KERNELS in self._left_out else [self.authored, *made]
 
     def compiled(self) -> Proposal:
-        from kernel_smith.proposers.seed import make_seed
-
-        try:
-            made = make_seed(self._task, self._device, **self._manner)
-        except BaseException as error:
-            self._made.set_exception(error)
-            raise
-        self._made.set_result(made)
+        made = self._first().result()
         summary = f"what torch.compile makes of it: {counted(made.kernels, 'kernel')}"
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
+
+    def _first(self) -> Future[Seed]:
+        """The first one, or what was wrong with it. In a run that is resumed it is made again if
+        others are still to come."""
+        from kernel_smith.proposers.seed import make_seed
+
+        with self._making:
+            if self._made is None:
+                made: Future[Seed] = Future()
+                try:
+                    made.set_result(make_seed(self._task, self._device, **self._manner))
+                except BaseException as error:
+                    made.set_exception(error)
+                self._made = made
+            return self._made
+
+    def _first_if_right(self) -> Seed | None:
+        first = self._first()
+        return None if first.exception() else first.result()
 
     @property
     def _manner(self) -> _Manner:
@@ -154,7 +167,7 @@ class _Seeds:
 
     def authored(self) -> Proposal:
         """Comes after the other: it is a by-product."""
-        made = None if self._made.exception() else self._made.result()
+        made = self._first_if_right()
         candidate = made.authored_candidate if made else None
         if candidate is None:
             raise NothingToPropose("the compiler's kernels call no library that has a substitute")
@@ -163,7 +176,7 @@ class _Seeds:
 
     def _by(self, recipe: Recipe, *, last: bool) -> Proposal:
         """Comes after the first, one at a time."""
-        made = None if self._made.exception() else self._made.result()
+        made = self._first_if_right()
         with self._in_turn:
             try:
                 return self._compiled_by(recipe, made)
@@ -174,8 +187,8 @@ class _Seeds:
     def _compiled_by(self, recipe: Recipe, made: Seed | None) -> Proposal:
         from kernel_smith.proposers.seed import SeedMaker
 
-        if made is not None and not recipe.may_differ(made):
-            raise NothingToPropose(f"{recipe.name}: there is nothing that it would change")
+        if made is not None and not recipe.is_worth_it(made):
+            raise NothingToPropose(f"{recipe.name}: not worth its time here")
         self._maker = self._maker or SeedMaker(
             self._task, self._device, minutes=_RECIPE_MINUTES, **self._manner
         )
@@ -190,7 +203,6 @@ class _Seeds:
 
     def _after_race(self, place: int, others: Sequence[Opening]) -> Proposal:
         """What is to be judged, one after the other, and then the reasons why no more is."""
-        self._made.exception()  # waits for the first program
         with self._racing:
             if self._raced is None:
                 self._raced = Outcome((), ("the race was broken off",))
@@ -210,7 +222,8 @@ class _Seeds:
                 found.append(make())
             except NothingToPropose as none:
                 refused.append(str(none))
-        if self._made.exception() is not None:
+        first = self._first_if_right()
+        if first is None:
             return Outcome(tuple(found), tuple(refused))
-        raced = hold_race(self._task, self._made.result().candidate, found, self._race)
+        raced = hold_race(self._task, first.candidate, found, self._race)
         return replace(raced, left=(*raced.left, *refused))

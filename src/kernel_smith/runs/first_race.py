@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernel_smith.errors import InternalError, UserError
 from kernel_smith.programs.merge import with_functions, workload_function
 from kernel_smith.programs.normalise import fingerprint
 from kernel_smith.proposers.base import TryOut
@@ -33,7 +34,10 @@ def hold_race(task: Task, first: Candidate, others: Sequence[Proposal], race: Tr
     entrants = _different(first, others)
     if not entrants:
         return Outcome((), ("all others are the same program as the first",))
-    sweep = race(task, first, [each.candidate.source for each in entrants])
+    try:
+        sweep = race(task, first, [each.candidate.source for each in entrants])
+    except (UserError, InternalError) as error:
+        sweep = Sweep(problem=str(error))
     if not sweep.timed:
         return Outcome(tuple(entrants), (), sweep.seconds)
     winner = _made_of_leaders(task, first, entrants, sweep)

@@ -77,6 +77,8 @@ class RunFacts:
     """How many steps passed each gate by their last measuring. `faster` is certain."""
     by_proposer: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    declined: Counter[str] = field(default_factory=Counter)
+    """How often a worker had nothing to propose."""
     last_drop: dict[str, str] = field(default_factory=dict)
     """Why the last answer of a proposer was of no use."""
     usage: Usage = field(default_factory=Usage)
@@ -131,6 +133,7 @@ class RunFacts:
             case MeasuredInVain() | Counted():
                 self.device_seconds += event.seconds
             case Declined():
+                self.declined[event.worker] += 1
                 self.device_seconds += event.device_seconds
             case RunEnded():
                 self.ended, self.unconfirmed = event.why, event.unconfirmed

@@ -10,6 +10,7 @@ from kernel_smith.proposers.seed.record import Seed
 
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
 _REDUCTION = re.compile(r"\btriton_(?:red|per)_")
+_FEW_KERNELS = 12  # to tune each takes the device for some seconds
 _WHOLE_ROW = 16384  # elements of a row that a program can hold in its registers
 
 
@@ -27,13 +28,14 @@ class Recipe:
     rewrites: bool = False
     anywhere: bool = False
 
-    def may_differ(self, seed: Seed) -> bool:
-        """Whether it has a chance to make something else than the default made."""
+    def is_worth_it(self, seed: Seed) -> bool:
+        """Whether it has a chance to make something else than the default made, in time."""
         text = seed.source + seed.without_library
         reduces = _REDUCTION.search(text) is not None
         calls = set(seed.library_calls)
         chances = {
             "rewritten": bool(seed.rewrites),
+            "tuned": seed.kernels <= _FEW_KERNELS,
             "native-products": bool(_PRODUCTS & calls) or "multiply[" in text,
             "plain-layout": "convolution" in calls or "convolve" in text,
             "whole-rows": reduces,

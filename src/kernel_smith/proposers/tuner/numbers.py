@@ -22,12 +22,12 @@ _MATHS_WORDS = """
     bits bit mask shift bias magic mantissa exponent seed dim dims channel channels head heads
     feature features hidden kernel filter stride pad padding dilation axis eps page pages expert
     experts class classes vocab vocabulary positions taps radix base alignment align code
-    levels zero offset max min most limit rank ndim bytes byte factor
+    levels zero offset max min most limit rank ndim bytes byte factor numel
 """
 _SPEED = frozenset(_SPEED_WORDS.split())
 _MATHS = frozenset(_MATHS_WORDS.split())
-# `XBLOCK`, as the compiler names the extent of a block along an axis, is two words.
-_WORDS = re.compile(r"[XYZ](?=BLOCK)|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# `XBLOCK` and `xnumel`, as the compiler names extents along an axis, are two words.
+_WORDS = re.compile(r"[XYZ](?=BLOCK)|[xyz](?=numel)|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 _LARGEST_TILE = 1 << 16
 _WINDOW = 16

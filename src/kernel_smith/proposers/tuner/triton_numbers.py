@@ -7,6 +7,7 @@ A number at a launch may be repeated in its grid, or where buffers are sized: `c
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from kernel_smith.proposers.tuner.draft import Draft, Entry, Listed
@@ -26,6 +27,10 @@ from kernel_smith.proposers.tuner.triton_kernels import (
 
 # Smaller numbers stand for too many things to be taken for a block's size.
 _SMALLEST_LOOSE = 16
+# Kernels of our own that seeds carry (`seed/templates`): all else that these are given are sizes,
+# and SPLITS says how much memory there is for parts.
+_OF_SEEDS = re.compile(r"(multiply|convolve|convolve_apart|attend|attend_join)(_\w+)?")
+_OF_SEEDS_FOR_SPEED = re.compile(r"BLOCK_\w+|BLOCK|GROUP")
 
 
 class TritonNumbers:
@@ -61,6 +66,8 @@ class TritonNumbers:
         found = []
         for name, expression in launch.given.items():
             if name == STAGES and not launch.kernel.loops:
+                continue
+            if _is_size_in_seed(launch.kernel.name, name):
                 continue
             binding = Binding(site, launch.kernel.name, name)
             for literal in _alternatives(self._scopes.value(expression)):
@@ -136,6 +143,11 @@ class TritonNumbers:
                     if role is not None and value:
                         entry = Entry(f"range_{word.arg}", role, value)
                         self._draft.add(self._positions.span(word.value), entry)
+
+
+def _is_size_in_seed(kernel: str, name: str) -> bool:
+    for_speed = option_role(name) is not None or _OF_SEEDS_FOR_SPEED.fullmatch(name)
+    return not for_speed and _OF_SEEDS.fullmatch(kernel) is not None
 
 
 def _configuration(node: ast.expr) -> dict[str, ast.expr]:
