@@ -1,5 +1,5 @@
 """A dilated transposed convolution as products of weights with windows of a channels-last, padded copy of
-the images. A product gives 2 neighbours of a line, whose windows share most of what they read."""
+the images. Nothing is masked inside the loop."""
 
 import torch
 import triton
@@ -100,7 +100,11 @@ def convolve(staged, arranged, y, IMAGES: tl.constexpr, C: tl.constexpr, OUT: tl
     # Neighbours that were computed together are stored side by side.
     if TOGETHER > 1:
         sums = tl.reshape(tl.permute(tl.reshape(sums, (TOGETHER, OUT, BLOCK)), (1, 2, 0)), (OUT, BLOCK * TOGETHER))
-    index = tl.arange(0, BLOCK * TOGETHER)
+    # As one line of elements, since nothing else says that it is pixels that neighbouring threads should store.
+    element = tl.arange(0, OUT * BLOCK * TOGETHER)
+    sums = tl.reshape(sums, (OUT * BLOCK * TOGETHER,))
+    out = element // (BLOCK * TOGETHER)
+    index = element % (BLOCK * TOGETHER)
     group = tl.program_id(0) * BLOCK + index // TOGETHER
     image = group // (RESULT[0] * RESULT[1] * wide)
     line = group // wide % (RESULT[0] * RESULT[1])
@@ -108,8 +112,7 @@ def convolve(staged, arranged, y, IMAGES: tl.constexpr, C: tl.constexpr, OUT: tl
     inside = (image < IMAGES) & (w < RESULT[2])
     area: tl.constexpr = RESULT[0] * RESULT[1] * RESULT[2]
     start = image.to(tl.int64) * (OUT * area) + (line * RESULT[2] + w)
-    out = tl.arange(0, OUT)
-    tl.store(y + start[None, :] + out[:, None].to(tl.int64) * area, sums, mask=inside[None, :])
+    tl.store(y + start + out.to(tl.int64) * area, sums, mask=inside)
 
 
 class ModelNew(torch.nn.Module):

@@ -86,8 +86,8 @@ class ModelNew(torch.nn.Module):
         arrange[(2 * out,)](weight, arranged, LINES=c * 15, OUT=out, INNER=inner)
         y = x.new_empty(n, out, d - 2, h - 4, w - 6)
         groups = n * (d - 2) * (h - 4) * (w - 6) // 2
-        convolve[(triton.cdiv(groups, 256),)](
-            copies, arranged, y, IMAGES=n, C=c, OUT=out, D=d, H=h, W=w, STEPS=steps, INNER=inner, BLOCK=256,
-            num_warps=8, num_stages=3,
+        convolve[(triton.cdiv(groups, 128),)](
+            copies, arranged, y, IMAGES=n, C=c, OUT=out, D=d, H=h, W=w, STEPS=steps, INNER=inner, BLOCK=128,
+            num_warps=4, num_stages=3,
         )
         return y
