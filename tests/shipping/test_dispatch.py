@@ -7,6 +7,7 @@ import inspect
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -336,3 +337,50 @@ def test_parts_that_are_changed_or_watched_take_the_reference() -> None:
     torch.testing.assert_close(fast(x), plain(x))
     assert fast.counts.reference == {"changed settings": 1, "other state: inner has hooks": 1}
     assert fast.counts.kernel == 2
+
+
+class Parts(NamedTuple):
+    whole: torch.Tensor
+    rest: Any = None
+
+
+class Splitting(torch.nn.Module):
+    """Returns tuples of a type of its own, and of torch's."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return Parts(x + 1, (x.max(-1), [x * 2]))
+
+
+SPLITTING_KERNEL = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x + 1, (tuple(x.max(-1)), [x * 2])
+"""
+
+
+def test_named_results_keep_their_names() -> None:
+    module = Splitting()
+    found = replacement_of(module, rows(), SPLITTING_KERNEL)
+    fast, x = found.module(module), rows()
+    for result in (fast(x), copy.deepcopy(fast)(x), torch.compile(fast, backend="eager")(x)):
+        assert type(result) is Parts
+        largest, twice = result.rest
+        assert type(largest) is torch.return_types.max
+        torch.testing.assert_close(largest.values, x.max(-1).values)
+        torch.testing.assert_close((result.whole, *twice), (x + 1, x * 2))
+    assert (fast.counts.kernel, fast.counts.reference) == (1, {})
+
+
+class Looking(Splitting):
+    def forward(self, x: torch.Tensor) -> Any:
+        return super().forward(x) if x.sum().item() < 1e9 else None
+
+
+def test_results_whose_type_depends_on_values_are_the_references() -> None:
+    module, x = Looking(), rows()
+    fast = replacement_of(Splitting(), rows(), SPLITTING_KERNEL).module(module)
+    assert type(fast(x)) is Parts
+    assert fast.counts.reference == {"results of an unknown type": 1}

@@ -66,6 +66,9 @@ class Sources:
             self.imports.add(imported)
         elif name in STAND_INS:
             self.statements.append(STAND_INS[name])
+        elif isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            self.imports.add("from collections import namedtuple")
+            self.statements.append(self._named_tuple(name, value))
         elif isinstance(value, type) or _original(value) is not None:
             self._define(name, value)
         elif (text := self.text_of(value)) is not None:
@@ -128,6 +131,14 @@ class Sources:
         if own != name:
             self._named.setdefault(own, value)
             self.statements.append(f"{name} = {own}")
+
+    def _named_tuple(self, name: str, kind: Any) -> str:
+        """A definition with the same fields; methods of its own are left out."""
+        defaults = [self.text_of(value) for value in kind._field_defaults.values()]
+        if None in defaults:
+            raise refused(f"`{name}` has a default that cannot be written down")
+        shown = f", defaults=[{', '.join(map(str, defaults))}]" if defaults else ""
+        return f"{name} = namedtuple({name!r}, {list(kind._fields)!r}{shown})"
 
     def _may_annotate(self, owner: Any, name: str) -> bool:
         if hasattr(builtins, name):

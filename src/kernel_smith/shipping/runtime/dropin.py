@@ -7,6 +7,7 @@ Nothing of the module changes but its class: parameters, buffers, hooks and the 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import threading
 import types
@@ -18,9 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .signatures import Unfamiliar, by_position, describe, tensors_in, without_idle_strides
+from .signatures import (
+    Unfamiliar,
+    by_position,
+    describe,
+    in_form,
+    tensors_in,
+    without_idle_strides,
+)
 from .state import Watched, difference, fingerprint
-from .traced import call_traced, needs_grad
+from .traced import call_traced, form_of, needs_grad
 
 if TYPE_CHECKING:
     from .replacement import Replacement
@@ -81,6 +89,8 @@ class Attachment:
         self._has_complex = any(
             tensor.is_complex() for one in self.signatures for tensor in tensors_in(one.arguments)
         )
+        self._has_names = any(one.result == "named" for one in self.signatures)
+        self._forms: dict[Any, Any] = {}
         self._keys: dict[Any, bool] = {}  # what was asked before
         self._local = threading.local()
         self._tallies: list[_Tally] = []
@@ -109,9 +119,24 @@ class Attachment:
         if refusal is not None:
             mine.tally.refused[refusal] += 1
             return None
-        mine.tally.answered += 1
         assert mine.kernel is not None
-        return mine.kernel.forward
+        forward = mine.kernel.forward
+        if self._has_names:
+            form = self._form(module, arguments)
+            if form is None:
+                mine.tally.refused["results of an unknown type"] += 1
+                return None
+            forward = functools.partial(_answer, forward, form)
+        mine.tally.answered += 1
+        return forward
+
+    def _form(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> Any:
+        """What the module's own code returns for such arguments: a task has types of its own."""
+        key = tuple([describe(one) for one in arguments])
+        if key not in self._forms:
+            kind = getattr(type(module), "replaced_class", type(module))
+            self._forms[key] = form_of(functools.partial(kind.forward, module), arguments)
+        return self._forms[key]
 
     def _enter(self) -> _Thread:
         mine = self._local.thread = _Thread()
@@ -191,6 +216,10 @@ class Attachment:
     # What `torch.compiler.assume_constant_result` does, which would import half of the compiler:
     # asked once per tracing, and not followed. What it depends on is guarded by torch.
     fits_now._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _answer(forward: Callable[..., Any], form: Any, *arguments: Any) -> Any:
+    return in_form(form, forward(*arguments))
 
 
 class DropIn(torch.nn.Module):

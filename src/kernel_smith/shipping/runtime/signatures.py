@@ -54,22 +54,46 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors_in(list(value.values()))
 
 
-def with_tensors(value: Any, tensors: Iterator[torch.Tensor]) -> Any:
+def with_tensors(value: Any, tensors: Iterator[Any]) -> Any:
     """The same arguments with other tensors in their places."""
     if isinstance(value, torch.Tensor):
         return next(tensors)
     if isinstance(value, (tuple, list)):
-        return type(value)([with_tensors(item, tensors) for item in value])
+        return rebuilt(value, [with_tensors(item, tensors) for item in value])
     if isinstance(value, dict):
         return {key: with_tensors(item, tensors) for key, item in value.items()}
     return value
+
+
+def rebuilt(like: Any, items: list[Any]) -> Any:
+    """A tuple or list of the same type; those with named fields take them one by one."""
+    return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
+
+
+def has_names(value: Any) -> bool:
+    """Whether a result is, or holds, a tuple of a type of its own."""
+    if isinstance(value, dict):
+        return has_names(list(value.values()))
+    if not isinstance(value, (tuple, list)):
+        return False
+    return type(value) not in (tuple, list) or any(map(has_names, value))
+
+
+def in_form(form: Any, result: Any) -> Any:
+    """A result in containers of the types that another one has."""
+    if isinstance(form, dict):
+        return {key: in_form(item, result[key]) for key, item in form.items()}
+    if isinstance(form, (tuple, list)):
+        return rebuilt(form, [in_form(*pair) for pair in zip(form, result, strict=True)])
+    return result
 
 
 @dataclass(frozen=True)
 class Signature:
     """One call that was verified; `arguments` are like those, with tensors that have no memory.
 
-    `result` is `tensor`, `tuple` or `list`, empty where the reference's result is something else.
+    `result` is `tensor`, `tuple` or `list`, `named` where the reference returns tuples of types of
+    their own, and empty where its result is something else.
     """
 
     key: Hashable

@@ -6,18 +6,20 @@ there it is an operator of `torch.library`, with a fake kernel that says what co
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .signatures import Signature, tensors_in, with_tensors
+from .signatures import Signature, has_names, tensors_in, with_tensors
 from .state import bind
 
 if TYPE_CHECKING:
     from .replacement import Replacement
 
 _NAMESPACE = "kernel_smith"
+_TRACEABLE = ("tensor", "tuple", "list")
 
 
 def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -25,7 +27,7 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
     attachment = module._kernel_smith
     number = -1
     for index, signature in enumerate(attachment.signatures):
-        if signature.result and signature.matches(arguments):
+        if signature.result in _TRACEABLE and signature.matches(arguments):
             number = index
     if number < 0 or torch.is_autocast_enabled(attachment.replacement.spec.device):
         return reference(*arguments)
@@ -105,6 +107,22 @@ def _like(described: torch.Tensor) -> torch.Tensor:
     return described.new_empty(described.shape)
 
 
+def form_of(forward: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What a call returns, without values; None where that takes values to know."""
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
+        fakes = iter([mode.from_tensor(tensor) for tensor in tensors_in(arguments)])
+        try:
+            return _without_tensors(forward(*with_tensors(arguments, fakes)))
+        except Exception:  # whatever code of the user's does where there are no values
+            return None
+
+
+def _without_tensors(result: Any) -> Any:
+    return with_tensors(result, itertools.repeat(None))
+
+
 def result_kind(signature: Signature, verified: torch.nn.Module, device: torch.device) -> str:
     """How the reference returns its results, as far as an operator can return them.
 
@@ -125,6 +143,8 @@ def result_kind(signature: Signature, verified: torch.nn.Module, device: torch.d
         return ""
     if type(results) is torch.Tensor or type(results).__name__ == "FakeTensor":
         return "tensor"
+    if has_names(results):
+        return "named"
     if type(results) not in (tuple, list):
         return ""
     flat = all(isinstance(one, torch.Tensor) for one in results)
