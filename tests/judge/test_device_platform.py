@@ -238,3 +238,47 @@ def test_a_glance_is_one_cold_batch(
     sets = cast(Any, [None, None])
     assert platform.glance(cast(DeviceParticipant, process), sets, 1.0) == seconds
     assert process.asked == ["bind 2", "capture", "cold", how]
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_the_right_answer_is_there_before_a_process_needs_memory_for_its_own(
+    platform: DevicePlatform, is_large: bool
+) -> None:
+    events: list[str] = []
+    inputs, foreseen, results = object(), object(), object()
+
+    def agrees(got: object, asked: object, answer: object) -> bool:
+        assert (got, asked, answer) == (results, inputs, foreseen)
+        events.append("compare")
+        return False
+
+    def note(event: str, value: object = None) -> Any:
+        def noted(*arguments: object, **more: object) -> object:
+            events.append(event)
+            return value
+
+        return noted
+
+    author = SimpleNamespace(
+        draw=lambda: inputs, foresee=note("right answer", foreseen), agrees=agrees
+    )
+    pool = SimpleNamespace(author=author, is_large=is_large)
+    bench = SimpleNamespace(
+        enter=lambda *_: SimpleNamespace(pool=pool),
+        leave=note("leave"),
+        reference=SimpleNamespace(make_room=note("make room")),
+    )
+    process = SimpleNamespace(
+        bind=note("bind"),
+        run=note("run"),
+        capture=note("capture"),
+        rewrite=note("rewrite"),
+        replay=note("replay"),
+        outputs=lambda call: results,
+        unbind=lambda: None,
+    )
+    arguments = cast(Any, (bench, process, None))
+    assert platform.is_right_without_kernels(*arguments) is False
+    room = ["make room"] if is_large else []
+    computing = ["bind", "run", "capture", "rewrite", "replay", "compare", "leave"]
+    assert events == ["right answer", *room, *computing]

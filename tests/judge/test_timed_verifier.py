@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from itertools import islice
 from types import SimpleNamespace
@@ -197,3 +199,24 @@ def test_variants_among_timed_calls_are_compared_on_their_own_scale(
         with pytest.raises(Rejected):
             verify([inputs], batch)
     assert seen
+
+
+def test_a_variant_that_was_compared_is_let_go_of(
+    write_task: Callable[..., Task], asked: list[InputSet]
+) -> None:
+    """It takes as much memory as all that one call reads."""
+    reference = Reference(write_task(FAR))
+    (workload,) = reference.task.workloads
+    pool = make_pool(reference, workload, 2, LARGE, look_at(reference, workload, LARGE))
+    both = Results([])
+    pair = (cast(Participant, both), cast(Participant, both))
+    verify = TimedVerifier(*pair, pool, {}, lambda inputs: None)
+    inputs = verify.take_hidden_check(pool.author.draw())
+    assert inputs is not None
+    both.rows = reference.call(workload, inputs).tensors
+    held = weakref.ref(inputs)
+    verify([inputs], cast(Any, SimpleNamespace(calls=1)))
+    del inputs
+    gc.collect()
+    asked.clear()
+    assert held() is None
