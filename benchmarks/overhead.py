@@ -3,10 +3,13 @@
 After start-up, candidates that the engine has not seen before are evaluated one after the other:
 first with new kernels, and then with known kernels in a new program, for which nothing has to be
 compiled. The overhead of one is its wall time less compiling, less the candidate's own calls, less
-timing. Beside it: the answer to a repeated candidate, and the naive way, a new interpreter that
-imports torch, loads the candidate and calls it once, without any check.
+timing. Beside it: the answer to a repeated candidate, the naive way, a new interpreter that imports
+torch, loads the candidate and calls it once, without any check, and what timing takes at its usual
+length, which includes rounds that are not counted.
 
-    python benchmarks/overhead.py [--candidates 20] [--json results.json]
+    python benchmarks/overhead.py [--candidates 20] [--timings 3] [--json results.json]
+
+Another version's sources in PYTHONPATH say what these took then.
 """
 
 from __future__ import annotations
@@ -73,11 +76,28 @@ def measure_overheads(
     return overheads, totals, repeats
 
 
-def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) -> dict:
+def measure_timing(engine: LocalEngine, task: Task, sources: list[str]) -> dict[str, float]:
+    """What timing takes at its usual length: in all, and per round that counts."""
+    seconds, rounds = [], []
+    for source in sources:
+        evaluation = engine.evaluate(task, Candidate(source=source))
+        seconds.append(evaluation.seconds["timing"])
+        rounds.append(sum(workload.rounds for workload in evaluation.timing.workloads))
+    return {
+        "timing_ms": milliseconds(seconds),
+        "timing_rounds": statistics.median(rounds),
+        "timing_ms_per_round": round(sum(seconds) / sum(rounds) * 1e3, 2),
+    }
+
+
+def measure_task(
+    engine: LocalEngine, task: Task, count: int, timings: int, options: Options
+) -> dict:
     source = Path(task.starts["cpp"]).read_text()
     engine.evaluate(task, Candidate(source=source), options)  # start-up: reference, secret inputs
     kernels = [new_kernel(source, index) for index in range(count)]
     programs = [new_program(source, index) for index in range(count)]
+    others = [new_program(source, count + index) for index in range(timings)]
     overheads, totals, repeats = measure_overheads(engine, task, kernels, options)
     known_overheads, _, _ = measure_overheads(engine, task, programs, options)
     command = [sys.executable, "-c", NAIVE, task.starts["cpp"], task.path]
@@ -90,6 +110,7 @@ def measure_task(engine: LocalEngine, task: Task, count: int, options: Options) 
         "whole_evaluation_ms": milliseconds(totals),
         "naive_ms": milliseconds(naive),
         "naive_over_overhead": round(statistics.median(naive) / statistics.median(overheads), 1),
+        **(measure_timing(engine, task, others) if others else {}),
     }
 
 
@@ -100,6 +121,8 @@ def milliseconds(seconds: list[float]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--candidates", type=int, default=20)
+    parser.add_argument("--timings", type=int, default=3, help="at their usual length")
+    parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     sampling = Sampling(target=10, unstable_above=1e9, min_rounds=5, max_rounds=5)
@@ -107,13 +130,15 @@ def main() -> None:
     results: dict[str, object] = {"machine": describe_machine()}
     with tempfile.TemporaryDirectory() as folder:
         cache = EvaluationCache(Path(folder))
-        for name in TASKS:
+        for name in arguments.tasks:
             with LocalEngine(cache) as engine:
-                results[name] = measure_task(engine, find_task(name), arguments.candidates, options)
-    text = json.dumps(results, indent=2)
+                results[name] = measure_task(
+                    engine, find_task(name), arguments.candidates, arguments.timings, options
+                )
+            text = json.dumps(results, indent=2)
+            if arguments.json:
+                arguments.json.write_text(text + "\n")
     print(text)
-    if arguments.json:
-        arguments.json.write_text(text + "\n")
 
 
 if __name__ == "__main__":
