@@ -145,6 +145,17 @@ def test_a_patch_applies_and_names_the_operation(name: str, tmp_path: Path) -> N
     assert "import triton\n" not in (checkout / module).read_text() or name != "vllm"
 
 
+def test_the_text_says_how_tests_run_without_a_gpu() -> None:
+    op = op_of(optimized(), "fast_scale")
+    first = {
+        name: find_target(name).commands(op)[0].partition(" #")[0].rstrip() for name in TARGETS
+    }
+    assert first["sglang"].startswith("TRITON_INTERPRET=1 PYTHONPATH=python python -m pytest test/")
+    # The project's own setting for tests waits for a GPU after each of them.
+    assert first["flash-linear-attention"].endswith("test_fast_scale.py --noconftest")
+    assert "TRITON_INTERPRET" not in first["vllm"]
+
+
 def test_names_are_listed_in_their_order(tmp_path: Path) -> None:
     checkout = checkout_of("lmdeploy", tmp_path)
     patched("lmdeploy", checkout, optimized())

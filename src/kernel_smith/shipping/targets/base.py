@@ -24,6 +24,8 @@ class Target:
     benchmarks: ClassVar[str]
     has_interpreter: ClassVar[bool] = True
     """Can its Triton kernels be interpreted where there is no GPU?"""
+    interpreting: ClassVar[str] = ""
+    """What pytest is to be told for that, beside the file."""
     width: ClassVar[int] = 88
     """The longest line."""
     header: ClassVar[str] = ""
@@ -113,7 +115,8 @@ class Target:
         _, test, benchmark = self.paths(op)
         prefix = "" if self.root == "." else f"PYTHONPATH={self.root} "
         tests = f"{prefix}python -m pytest {test}"
-        without_gpu = [f"TRITON_INTERPRET=1 {tests}    # without a GPU"]
+        options = f" {self.interpreting}" if self.interpreting else ""
+        without_gpu = [f"TRITON_INTERPRET=1 {tests}{options}    # without a GPU"]
         first = without_gpu if self._interprets(op) else []
         return [*first, tests, f"{prefix}python {benchmark}"]
 

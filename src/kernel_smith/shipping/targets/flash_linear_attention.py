@@ -14,6 +14,7 @@ class FlashLinearAttention(Target):
     folder = "fla/modules"
     tests = "tests/modules"
     benchmarks = "benchmarks/modules"
+    interpreting = "--noconftest"  # which waits for a GPU after each test
     width = 127
     header = (
         "# This source code is licensed under the MIT license found in the\n"
