@@ -31,6 +31,9 @@ for line in sys.stdin:
         entered.pop().__exit__(None, None, None)
     elif word in ("pause", "step_out", "come_back"):
         getattr(turns, word)()
+    elif word == "using":
+        entered.append(module.using_device())
+        entered[-1].__enter__()
     else:
         entered.append(getattr(turns, word)())
         entered[-1].__enter__()
@@ -165,6 +168,28 @@ def test_one_who_lingers_may_step_out_and_come_back_to_linger(
     assert loner.waits()
     lingerer.begin("leave")
     assert loner.done()
+
+
+def test_those_who_use_it_for_long_keep_one_alone_waiting_and_no_judge(
+    player: Callable[[], Player], tmp_path: Path
+) -> None:
+    first, second, later, loner, sharer = (player() for _ in range(5))
+    first.do("using")
+    second.do("using")
+    loner.begin("alone")
+    wait_for_closed_door(tmp_path)
+    later.begin("using")
+    assert later.waits(), "or there would always be somebody"
+    for _ in range(3):
+        sharer.do("sharing")
+        sharer.do("leave")
+    first.do("leave")
+    assert loner.waits()
+    second.do("leave")
+    assert loner.done()
+    assert later.waits()
+    loner.do("leave")
+    assert later.done()
 
 
 def test_nobody_waits_for_ever(player: Callable[[], Player], tmp_path: Path) -> None:

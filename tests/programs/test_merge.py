@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_smith.programs.merge import has_function, with_functions, workload_function
+from kernel_smith.records import MAX_SOURCE
 
 PLAIN = """import math
 
@@ -90,6 +91,11 @@ def test_what_nobody_uses_any_more_is_left_out() -> None:
     host, donor = PLAIN.format(scale=2, tag="a"), PLAIN.format(scale=3, tag="b")
     both = with_functions(host, {"run_odd": donor, "run_wide": donor})
     assert both is not None and "SCALE = 2" not in both and "import math" in both
+
+
+def test_what_would_be_too_long_for_a_program_is_not_made() -> None:
+    host, donor = PLAIN.format(scale=2, tag="a"), PLAIN.format(scale=3, tag=MAX_SOURCE * "b")
+    assert with_functions(host, {"run_odd": donor}) is None
 
 
 def test_kernels_move_into_the_kernel_text_of_the_other() -> None:

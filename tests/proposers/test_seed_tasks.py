@@ -149,6 +149,21 @@ def test_where_the_library_is_forbidden_products_are_ours(compiler: None, write_
     assert (seed.library_calls, seed.without_library, seed.notes) == ((), "", ())
 
 
+def test_what_is_too_long_for_a_program_is_no_seed(
+    compiler: None, write_task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernel_smith.proposers.seed.inside import build as building
+
+    task = write_task(REFUSED.replace("{result}", "(x @ x.T).relu()"))
+    lengths = [len(build(task).source), len(build(task).without_library)]
+    assert lengths[0] < lengths[1], "our kernels take more than a call of the library"
+    monkeypatch.setattr(building, "MAX_SOURCE", lengths[0])
+    assert build(task).without_library == ""
+    monkeypatch.setattr(building, "MAX_SOURCE", lengths[0] - 1)
+    with pytest.raises(BadInput, match=f"it has {lengths[0]} characters"):
+        build(task)
+
+
 @pytest.mark.parametrize(
     ("result", "reason"),
     [

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from kernel_smith.programs.merge_text import exported_functions, merged_text
 from kernel_smith.programs.parts import IMPORTS, MODEL, Module, Part, read_module
+from kernel_smith.records import MAX_SOURCE
 
 
 def workload_function(workload: str) -> str:
@@ -28,7 +29,7 @@ def with_functions(host: str, donors: Mapping[str, str]) -> str | None:
     text: str | None = host
     for name, donor in donors.items():
         text = _with_function(text, donor, name) if text is not None else None
-    return text
+    return None if text is None or len(text) > MAX_SOURCE else text
 
 
 def has_function(source: str, name: str) -> bool:

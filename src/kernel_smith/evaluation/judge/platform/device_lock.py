@@ -90,15 +90,22 @@ def lock_of_device(device: int = 0) -> FairLock:
     return FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}")
 
 
+def _lock_of_others(device: int) -> FairLock:
+    """Held shared by whoever is no judge and uses the device, for seconds at a time. Who wants to
+    be alone waits here for them, in turn with those that come later, and keeps no judge out."""
+    return FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}-others")
+
+
 @contextlib.contextmanager
 def using_device(device: int = 0) -> Iterator[None]:
     """Keep others from being alone with the device: something else than a judge works on it."""
-    lock = lock_of_device(device)
-    try:
+    with (
+        contextlib.closing(_lock_of_others(device)) as among_others,
+        contextlib.closing(lock_of_device(device)) as lock,
+    ):
+        among_others.acquire(shared=True)
         lock.acquire(shared=True)
         yield
-    finally:
-        lock.close()
 
 
 class Need:
@@ -126,6 +133,7 @@ class DeviceLock:
 
     def __init__(self, device: int = 0) -> None:
         self._device = lock_of_device(device)
+        self._others = _lock_of_others(device)
         self._turn = FairLock(f"kernel-smith-gpu-{os.getuid()}-{device}-turn")
         self._sharing = False
         self._inside = False
@@ -150,11 +158,13 @@ class DeviceLock:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        self._device.acquire_among_sharers()
+        self._others.acquire()
         try:
+            self._device.acquire_among_sharers()
             yield
         finally:
             self._device.release()
+            self._others.release()
 
     def pause(self) -> None:
         """Between two uses of a shared device: it is the others' turn, if mine has been long."""

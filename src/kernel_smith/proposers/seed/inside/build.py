@@ -30,7 +30,7 @@ from kernel_smith.proposers.seed.reference import read_reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import read_triton_kernel
 from kernel_smith.proposers.seed.wrapper import Launch, rewrite
-from kernel_smith.records import Precision, Task, Workload
+from kernel_smith.records import MAX_SOURCE, Precision, Task, Workload
 
 Progress = Callable[[str], None]
 
@@ -67,7 +67,10 @@ def build_seed(
             raise refused("there is nothing to rewrite in its graph")
         if not written.count:
             raise refused("the compiler leaves all of it to the library")
-        other = ours.source if len(ours.calls) < len(written.calls) else ""
+        if len(written.source) > MAX_SOURCE:
+            raise refused(f"it has {len(written.source)} characters, of at most {MAX_SOURCE}")
+        fits = len(ours.source) <= MAX_SOURCE
+        other = ours.source if fits and len(ours.calls) < len(written.calls) else ""
         compared: dict[str, float] = {}
         notes: list[str] = []
         if compare and not pretended:
