@@ -8,7 +8,7 @@ import pytest
 
 from kernel_smith.evaluation.engines.local import LocalEngine
 from kernel_smith.proposers.seed import make_seed
-from kernel_smith.records import Options
+from kernel_smith.records import Options, Precision
 from kernel_smith.tasks import find_task
 
 PRODUCTS = """
@@ -46,9 +46,40 @@ def test_products_with_bias_batch_and_odd_sizes(
     assert evaluation.ok, evaluation.message
 
 
+TURNED = """
+import torch
+
+TASK = {"workloads": {"default": {}}, "precision": "tf32"}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, y, z, w):
+        return x @ y, x.T @ z, torch.bmm(w, w), w[0, :8] @ w[1]
+
+
+def get_inputs():
+    sizes = [(160, 192), (192, 129), (160, 128), (2, 128, 128)]
+    return [torch.randn(size) for size in sizes]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_what_tensor_cores_would_read_one_by_one_is_turned_first(
+    write_task, engine: LocalEngine, quick: Options
+) -> None:
+    task = write_task(TURNED)
+    seed = make_seed(task, "cuda")
+    assert seed.source.count("turn[") == 4, "of few rows none"
+    evaluation = engine.evaluate(task, seed.candidate, quick)
+    assert evaluation.ok, evaluation.message
+    strict = task.model_copy(update={"precision": Precision.STRICT})
+    assert "turn[" not in make_seed(strict, "cuda").source
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 def test_a_product_of_the_suite_has_a_start() -> None:
     seed = make_seed(find_task("dense_matmul"), "cuda")
-    assert seed.library_calls == () and seed.kernels == 1
+    assert seed.library_calls == () and seed.kernels == 2
     assert "BLOCK_INNER=64" in seed.source, "of half precision there is more at once"

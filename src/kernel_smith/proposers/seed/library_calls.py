@@ -19,6 +19,15 @@ class Operand:
     size: tuple[int, ...]
     stride: tuple[int, ...]
 
+    def transposed(self) -> Operand:
+        """The same with its last two dimensions exchanged."""
+        size, stride = self.size, self.stride
+        return Operand(
+            self.passed,
+            (*size[:-2], size[-1], size[-2]),
+            (*stride[:-2], stride[-1], stride[-2]),
+        )
+
 
 @dataclass(frozen=True)
 class Product:

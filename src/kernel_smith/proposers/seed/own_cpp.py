@@ -27,18 +27,18 @@ class CppKernels(OwnKernels):
 
     device = "cpu"
 
-    def _multiply(self, product: Product, visit: Visit) -> str | None:
+    def _multiply(self, product: Product, visit: Visit) -> list[str]:
         kind = _TYPES.get(product.dtype)
         if kind is None:
-            return None
+            return []
         rows, inner, columns = product.sizes
         prefix = f"{product.batch}x" if product.batch > 1 else ""
         if product.is_gram and columns <= min(inner, _GRAM_COLUMNS):
             name = self._write(f"gram_{prefix}{inner}x{columns}", _gram, kind, product)
-            return _launch(name, product.operands[1:], visit)
+            return [_launch(name, product.operands[1:], visit)]
         verb = "multiply_and_add" if product.bias else "multiply"
         name = self._write(f"{verb}_{prefix}{rows}x{inner}x{columns}", _product, kind, product)
-        return _launch(name, product.operands, visit)
+        return [_launch(name, product.operands, visit)]
 
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
         kind = _TYPES.get(found.dtype)

@@ -41,8 +41,8 @@ class OwnKernels(ABC):
                 id == _LIBRARY
             ):
                 product = self._layouts.product(method, call)
-                launch = self._multiply(product, visit) if product else None
-                return [_statement(launch)] if launch else None
+                launches = self._multiply(product, visit) if product else []
+                return [_statement(text) for text in launches] or None
             case ast.Assign(
                 targets=[ast.Name(result)],
                 value=ast.Call(func=ast.Attribute(ast.Name(id), "convolution")) as call,
@@ -80,8 +80,8 @@ class OwnKernels(ABC):
         return ast.unparse(visit(ast.parse(text, mode="eval").body))
 
     @abstractmethod
-    def _multiply(self, product: Product, visit: Visit) -> str | None:
-        """The text of a launch; None if there is no kernel for such a product."""
+    def _multiply(self, product: Product, visit: Visit) -> list[str]:
+        """Statements that multiply; none if there is no kernel for such a product."""
 
     @abstractmethod
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kernel_smith.proposers.seed.attention_triton import write_attention
 from kernel_smith.proposers.seed.library_calls import Attention, Convolution, Operand, Product
@@ -17,11 +18,12 @@ from kernel_smith.records import Precision
 _TYPES = ("torch.float32", "torch.float16", "torch.bfloat16")
 _WARPS, _STAGES, _GROUP = 8, 3, 8
 _FEW_CHANNELS = 16
+_LARGE, _TURNED = 128, 64  # extents of a product that is worth turning, of a block that is turned
 _ELEMENTS = 256  # of a program that multiplies no matrices
 
 
 class TritonKernels(OwnKernels):
-    """Launches of `multiply`, `convolve`, `convolve_apart` and `attend`."""
+    """Launches of `multiply`, `turn`, `convolve`, `convolve_apart` and `attend`."""
 
     device = "cuda"
 
@@ -30,12 +32,16 @@ class TritonKernels(OwnKernels):
     ) -> None:
         super().__init__(body, types)
         self._precision = "ieee" if precision is Precision.STRICT else "tf32"
+        self._turns = 0
 
-    def _multiply(self, product: Product, visit: Visit) -> str | None:
+    def _multiply(self, product: Product, visit: Visit) -> list[str]:
         if product.dtype not in _TYPES:
-            return None
+            return []
         self.texts["multiply"] = template("product_triton.txt").strip()
         rows, inner, columns = product.sizes
+        turns: list[str] = []
+        if product.dtype == "torch.float32" and self._precision == "tf32" and _is_large(product):
+            product, turns = self._turned(product, visit)
         tile = choose_tile(rows, inner, columns, product.batch, _width(product.dtype))
         names = [f"{m}_{way}" for m in ("A", "B", "C", "BIAS") for way in ("DOWN", "RIGHT")]
         distances = [distance for layout in product.layouts for distance in layout]
@@ -53,7 +59,41 @@ class TritonKernels(OwnKernels):
         }
         count = f"triton.cdiv({rows}, {tile.rows}) * triton.cdiv({columns}, {tile.columns})"
         operands = (product.a, product.b, product.c, product.bias)
-        return _launch("multiply", [count, str(product.batch)], operands, numbers, visit)
+        grid = [count, str(product.batch)]
+        return [*turns, _launch("multiply", grid, operands, numbers, visit)]
+
+    def _turned(self, product: Product, visit: Visit) -> tuple[Product, list[str]]:
+        """A product whose matrices lie so that what is summed lies side by side, and what turns
+        them: else tensor cores get such numbers one by one, which takes longer than this."""
+        rows, inner, columns = product.sizes
+        statements: list[str] = []
+        b = product.b.transposed()
+        if _is_turned(product.a):
+            a = self._turn(product.a.transposed(), inner, rows, visit, statements)
+            product = replace(product, a=a)
+        if _is_turned(b):
+            b = self._turn(product.b, inner, columns, visit, statements)
+            product = replace(product, b=b.transposed())
+        return product, statements
+
+    def _turn(
+        self, x: Operand, rows: int, columns: int, visit: Visit, statements: list[str]
+    ) -> Operand:
+        self.texts["turn"] = template("turn_triton.txt").strip()
+        self._turns += 1
+        name, given = f"turned_{self._turns}", ast.unparse(visit(x.passed))
+        step = x.stride[0] if len(x.size) == 3 else 0
+        batch = x.size[0] if step else 1
+        numbers = {"ROWS": rows, "COLUMNS": columns, "DOWN": x.stride[-2], "STEP": step}
+        grid = [f"triton.cdiv({rows}, {_TURNED}) * triton.cdiv({columns}, {_TURNED})", str(batch)]
+        size = (batch, columns, rows)
+        statements += [
+            f"{name} = torch.empty({size}, dtype=torch.float32, device={given}.device)",
+            launch("turn", grid, [given, name], numbers | {"BLOCK": _TURNED, "num_warps": 4}),
+        ]
+        outer = (rows * columns if step else 0,) if len(x.size) == 3 else ()
+        passed = ast.parse(name, mode="eval").body
+        return Operand(passed, (*x.size[:-2], columns, rows), (*outer, rows, 1))
 
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
         if found.dtype not in _TYPES:
@@ -99,6 +139,15 @@ class TritonKernels(OwnKernels):
         self.texts["attend"] = template("attention_triton.txt").strip()
         self.texts["attend_join"] = template("attention_join_triton.txt").strip()
         return write_attention(found, self._precision, visit)
+
+
+def _is_large(product: Product) -> bool:
+    return min(product.sizes) >= _LARGE
+
+
+def _is_turned(x: Operand) -> bool:
+    """Whether the elements of a column lie side by side, and those of a row do not."""
+    return x.stride[-2] == 1 and x.stride[-1] != 1
 
 
 def _launch(

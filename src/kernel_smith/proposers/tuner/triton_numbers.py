@@ -29,7 +29,7 @@ from kernel_smith.proposers.tuner.triton_kernels import (
 _SMALLEST_LOOSE = 16
 # Kernels of our own that seeds carry (`seed/templates`): all else that these are given are sizes,
 # and SPLITS says how much memory there is for parts.
-_OF_SEEDS = re.compile(r"(multiply|convolve|convolve_apart|attend|attend_join)(_\w+)?")
+_OF_SEEDS = re.compile(r"(multiply|turn|convolve|convolve_apart|attend|attend_join)(_\w+)?")
 _OF_SEEDS_FOR_SPEED = re.compile(r"BLOCK_\w+|BLOCK|GROUP")
 
 
