@@ -93,7 +93,7 @@ def worthwhile(model: nn.Module, x: torch.Tensor) -> Group:
     with watcher.watching():
         for _ in range(WATCHED):
             model(x)
-    rates = Rates.of(x.device)
+    rates = Rates.of(x.device, next(model.parameters()).dtype)
 
     def saved(group: Group) -> float:
         assert group.arguments is not None
