@@ -10,8 +10,8 @@ library does well already, go first. Then the model is called, patched and unpat
 interval is a bootstrap's over the rounds. Results are held against those of the same model in
 double precision, and the gradients of a step of training against those before patching. Models
 that the file of results has already are left out. Several of these programs may share a GPU: what
-is timed has it alone. `--brief` begins with what the compiler writes by its first recipe, and tries
-no others.
+is timed has it alone. `--brief` begins with what the compiler writes by its first recipe, with the
+library's calls and without, and tries no others.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def worthwhile(model: nn.Module, x: torch.Tensor) -> Group:
     with watcher.watching():
         for _ in range(WATCHED):
             model(x)
-    rates = Rates.of(x.device)
+    rates = Rates.of(x.device, next(model.parameters()).dtype)
 
     def saved(group: Group) -> float:
         assert group.arguments is not None
@@ -190,7 +190,8 @@ def optimized(group: Group, chosen: argparse.Namespace) -> ks.Optimized:
     if chosen.brief:
         device = "cpu" if chosen.device == "cpu" else "cuda"
         seed = ks.seed(group.module, group.arguments, device=device, progress=False)
-        extra |= {"starts": [seed.candidate.source], "proposers": ["tuner", "mutator"]}
+        written = [one.source for one in (seed.candidate, seed.authored_candidate) if one]
+        extra |= {"starts": written, "proposers": ["tuner", "mutator"]}
     return ks.optimize(
         group.module, group.arguments, minutes=chosen.minutes, progress=False, **extra
     )

@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch.nn.modules import module as hooks
 
+from kernel_smith.shipping.profiling import profile_script
+from kernel_smith.shipping.profiling.limits import Rates, dtype_of
 from kernel_smith.shipping.profiling.watching import Watcher
 from kernel_smith.tasks import read_task
 
@@ -116,3 +118,27 @@ def test_no_hooks_are_left_behind() -> None:
         for name, kept in vars(hooks).items()
         if name.startswith("_global_") and "hooks" in name
     )
+
+
+def test_limits_are_those_of_the_type_that_a_module_computes_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[torch.dtype] = []
+
+    def rates_of(device: torch.device, dtype: torch.dtype) -> Rates:
+        measured.append(dtype)
+        return Rates(1e9, 1e9 if dtype is torch.float32 else 1e12)
+
+    monkeypatch.setattr(Rates, "of", rates_of)
+    script = tmp_path / "halves.py"
+    script.write_text(
+        "import torch\n"
+        "for kind in (torch.float32, torch.bfloat16):\n"
+        "    torch.nn.Linear(64, 64, dtype=kind)(torch.randn(256, 64, dtype=kind))\n"
+    )
+    wide, half = sorted(profile_script(script, [], 5).findings, key=lambda one: -one.least_seconds)
+    assert set(measured) == {torch.float32, torch.bfloat16}
+    assert wide.least_seconds == 2 * 256 * 64 * 64 / 1e9
+    assert half.least_seconds < wide.least_seconds / 10
+    assert dtype_of(torch.nn.ReLU(), (torch.ones(2).half(),)) is torch.float16
+    assert dtype_of(torch.nn.ReLU(), (torch.ones(2).to(torch.float8_e5m2),)) is torch.float32

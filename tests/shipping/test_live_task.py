@@ -104,6 +104,15 @@ def test_torchs_own_modules_are_tasks_too(module: nn.Module, shape: tuple[int, .
     assert execute(task.source, "rebuilt").Model().training == module.training
 
 
+def test_layers_of_half_precision_are_made_in_it() -> None:
+    module = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4), nn.PReLU()).bfloat16().eval()
+    task = task_of(module, torch.randn(2, 8, dtype=torch.bfloat16))
+    # Converted afterwards, they could not be made where there is no GPU to compile for.
+    assert task.source.count("dtype=torch.bfloat16)") == 4
+    assert ".to(" not in task.source
+    same(module, task, torch.randn(3, 8, dtype=torch.bfloat16))
+
+
 def test_a_class_may_be_defined_anywhere() -> None:
     factor = 4
 

@@ -157,9 +157,15 @@ def constructor_text(module: torch.nn.Module) -> str | None:
             continue
         required = parameter.default is inspect.Parameter.empty
         arguments.append(text if required else f"{parameter.name}={text}")
-    text = f"{name}({', '.join(arguments)})"
     dtypes = {p.dtype for p in module.parameters()} - {torch.get_default_dtype()}
-    text += f".to({next(iter(dtypes))})" if len(dtypes) == 1 else ""
+    converted = ""
+    if len(dtypes) == 1:
+        dtype = next(iter(dtypes))
+        if "dtype" in inspect.signature(kind.__init__).parameters:
+            arguments.append(f"dtype={dtype}")
+        else:
+            converted = f".to({dtype})"
+    text = f"{name}({', '.join(arguments)}){converted}"
     return text if _gives(text, module) else None
 
 

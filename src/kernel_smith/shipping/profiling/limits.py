@@ -1,6 +1,6 @@
 """The least time that a call could take: its bytes have to move, and its products to be computed.
 
-Both rates are measured on this machine, by a large copy and by a large product.
+Both rates are measured on this machine, by a large copy and by a large product of the same type.
 """
 
 from __future__ import annotations
@@ -17,24 +17,35 @@ from kernel_smith.shipping.runtime.signatures import tensors_in
 from kernel_smith.shipping.runtime.state import tensors_of
 
 _COPIED, _SIDE, _REPETITIONS = 64 << 20, 1024, 5
+_MULTIPLIED = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_COPIED_ON_GPU, _SIDE_ON_GPU = 512 << 20, 4096  # so that a launch is nothing beside it
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What a device reaches: bytes and floating point operations per second."""
+    """What a device reaches in one type: bytes and floating point operations per second."""
 
     bytes: float
     operations: float
 
     @classmethod
-    def of(cls, device: torch.device) -> Rates:
+    def of(cls, device: torch.device, dtype: torch.dtype) -> Rates:
         """Measured now."""
-        source = torch.ones(_COPIED // 4, device=device)
+        on_gpu = device.type == "cuda"
+        copied, side = (_COPIED_ON_GPU, _SIDE_ON_GPU) if on_gpu else (_COPIED, _SIDE)
+        source = torch.ones(copied // 4, device=device)
         target = torch.empty_like(source)
-        square = torch.ones(_SIDE, _SIDE, device=device)
+        square = torch.ones(side, side, device=device, dtype=dtype)
         copying = _seconds(lambda: target.copy_(source), device)
         multiplying = _seconds(lambda: square @ square, device)
-        return cls(2 * _COPIED / copying, 2 * _SIDE**3 / multiplying)
+        return cls(2 * copied / copying, 2 * side**3 / multiplying)
+
+
+def dtype_of(module: torch.nn.Module, arguments: tuple[Any, ...]) -> torch.dtype:
+    """The type that a module computes in: that of its parameters, or of what it is given."""
+    held = [tensor for _, tensor in tensors_of(module)]
+    types = [t.dtype for t in [*held, *tensors_in(arguments)] if t.dtype in _MULTIPLIED]
+    return types[0] if types else torch.get_default_dtype()
 
 
 def _seconds(call: Callable[[], Any], device: torch.device) -> float:

@@ -16,7 +16,7 @@ import torch
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Task
 from kernel_smith.shipping.live import Call, live_task
-from kernel_smith.shipping.profiling.limits import Rates, least_seconds
+from kernel_smith.shipping.profiling.limits import Rates, dtype_of, least_seconds
 from kernel_smith.shipping.profiling.watching import Group, Watcher
 from kernel_smith.shipping.runtime.signatures import tensors_in
 
@@ -79,7 +79,7 @@ def _as_program(script: Path, arguments: Sequence[str]) -> Any:
 
 
 def _findings(watcher: Watcher, total: float, most: int) -> list[Finding]:
-    rates: dict[torch.device, Rates] = {}
+    rates: dict[tuple[torch.device, torch.dtype], Rates] = {}
     found = []
     for group in watcher.groups.values():
         if group.arguments is None or not group.calls:
@@ -87,9 +87,10 @@ def _findings(watcher: Watcher, total: float, most: int) -> list[Finding]:
         if sum(1 for _ in group.module.modules()) > _MOST_PARTS:
             continue
         device = next(tensors_in(group.arguments)).device
-        if device not in rates:
-            rates[device] = Rates.of(device)
-        least = least_seconds(group.module, group.arguments, group.result_bytes, rates[device])
+        key = device, dtype_of(group.module, group.arguments)
+        if key not in rates:
+            rates[key] = Rates.of(*key)
+        least = least_seconds(group.module, group.arguments, group.result_bytes, rates[key])
         found.append((max(0.0, group.seconds - least * group.calls), least, group))
     found.sort(key=lambda one: -one[0])
     names: set[str] = set()
