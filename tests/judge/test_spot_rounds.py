@@ -137,9 +137,9 @@ def test_some_rounds_are_held_in_the_midst_of_timing_and_not_all() -> None:
 def test_they_are_frequent_at_first_rare_later_and_never_cease() -> None:
     """An evaluation that is over soon must hold some, and a long one must not consist of them."""
     chances = [chance_after(n) for n in range(1, 201)]
-    assert sum(chances[:10]) > 2.5
+    assert sum(chances[:10]) > 2
     assert sum(chances[100:]) > 2.5
-    assert sum(chances) < 12
+    assert sum(chances) < 10
     assert chance_after(100_000) > 0.01
 
 

@@ -7,7 +7,7 @@ A program could read inputs early and look at them again in time: it is right th
 the work twice. So what its calls cost in these rounds, in processor time, is what they cost.
 
 Each one takes longer than a round that is counted. So they are held often at first and ever more
-rarely later: six in ten rounds, ten in two hundred. `benchmarks/spot_check_odds.py` says what
+rarely later: six in ten rounds, nine in two hundred. `benchmarks/spot_check_odds.py` says what
 chance that leaves to a program that computes calls together in some batches only.
 """
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.timing.host_clock import Samples
 
 FEWEST = 6  # per workload
-# After the nth round one follows with a chance of two in n, within these bounds.
-_HIGHEST_CHANCE, _TIMES_CHANCE, _LOWEST_CHANCE = 0.3, 2.0, 0.03
+# After the nth round one follows with a chance of 1.5 in n, within these bounds.
+_HIGHEST_CHANCE, _CHANCE_TIMES_ROUNDS, _LOWEST_CHANCE = 0.3, 1.5, 0.03
 _MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
 _TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
@@ -152,7 +152,7 @@ def chance_after(rounds: int) -> float:
     A measuring may end after ten rounds, so there are some among the first. Whoever behaves so long
     is to be found out as well, so they never cease.
     """
-    return max(_LOWEST_CHANCE, min(_HIGHEST_CHANCE, _TIMES_CHANCE / rounds))
+    return max(_LOWEST_CHANCE, min(_HIGHEST_CHANCE, _CHANCE_TIMES_ROUNDS / rounds))
 
 
 def _run(
