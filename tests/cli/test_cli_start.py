@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,3 +115,36 @@ def test_brackets_in_messages_are_printed_as_they_are(
     assert capsys.readouterr().err == f"error: {text}\nhint: {text}\n"
     print_next(text, text)
     assert capsys.readouterr().out == f"next: {text}  # {text}\n"
+
+
+def test_two_processes_write_the_same_file_one_after_the_other(tmp_path: Path) -> None:
+    """The last one wins, and what is there is complete."""
+    path = tmp_path / "report.txt"
+    writing = f"""
+import sys
+from pathlib import Path
+from kernel_smith.cli.output import written
+with written(Path({str(path)!r})) as write:
+    write(sys.argv[1])
+    print("begun", flush=True)
+    sys.stdin.readline()
+"""
+    with contextlib.ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", writing, name],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for name in ("first", "second")
+        ]
+        for process in both:
+            assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        for process in both:
+            process.communicate("\n")
+    assert [process.returncode for process in both] == [0, 0]
+    assert path.read_text() == "second"
+    assert list(tmp_path.iterdir()) == [path]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import sys
@@ -118,7 +119,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 @contextlib.contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
     """Give a place to write to, which becomes the file when all went well, and else is removed."""
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # others may write the same file
     try:
         yield part
         part.replace(path)
