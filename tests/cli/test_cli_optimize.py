@@ -406,6 +406,13 @@ def test_what_cannot_be_optimized_is_refused_before_anything_begins(
     assert not Path(".kernel-smith/runs.sqlite").exists()
 
 
+def test_without_a_compiler_no_run_begins(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nowhere/g++")
+    done = cli("optimize", "row_softmax", "--store", "r.sqlite")
+    done.complains(3, "$CXX names a compiler that does not exist")
+    assert not Path("r.sqlite").exists()
+
+
 def test_dollars_cannot_be_limited_where_prices_are_unknown(cli: Cli, slow: Path) -> None:
     done = cli(*RUN, "--model", "q@http://127.0.0.1:9/v1", "--proposer", "model", "--dollars", 1)
     done.complains(2, "price of q is not known", "price_prompt")

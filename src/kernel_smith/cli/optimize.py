@@ -152,6 +152,7 @@ def optimize(
     first program is correct.
     """
     from kernel_smith.evaluation.backends import find_backend
+    from kernel_smith.inline.toolchain import find_toolchain
     from kernel_smith.runs.config import configure
     from kernel_smith.runs.first_programs import RACE, REWRITES
     from kernel_smith.runs.limits import limited
@@ -161,6 +162,8 @@ def optimize(
 
     found = find_task(task, precision)
     find_backend(backend)
+    if backend == "cpp" and engine is None:
+        find_toolchain(backend)  # without which a run would begin, and nothing in it be accepted
     _check_output(output, found, backend, untimed=untimed)
     limits: dict[str, Any] = {"evaluations": evaluations, "target": target, "plateau": plateau}
     limits |= {"rounds": rounds, "tokens": tokens, "dollars": dollars}
