@@ -13,16 +13,20 @@ everything prepared. The judge runs in this process, with its functions watched:
 - the most device memory that was in use in each step, beside what was in use before there was a
   judge; and at the worst moment of all, who held it: the judge's tensors, and memory that its
   allocator has kept; what it shares with processes; each process's chunks for results, and what
-  else it has taken. The rest are contexts, which nobody can ask for.
+  else it has taken. The rest are contexts, which nobody can ask for;
+- with `--profile`, what a process does in its first batch, which is where it gets ready: the
+  functions that took most, by themselves.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import cProfile
 import functools
 import json
 import os
+import pstats
 import subprocess
 import sys
 import tempfile
@@ -65,6 +69,7 @@ MIB = 1 << 20
 ALLOWANCE = 3 << 30
 SETTLING_SECONDS = 0.25
 LOOK_SECONDS = 0.002
+MOST_PROFILED = 30
 FUNCTIONS: dict[type, tuple[str, ...]] = {
     Reference: ("draw", "call", "oracle", "coarse", "library", "mutates", "give_memory_back"),
     Bench: ("look", "pool", "prepare", "work"),
@@ -99,6 +104,7 @@ class Watch:
     peaks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     worst: dict[str, Any] = field(default_factory=dict)
     most_held: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # by a process
+    first_batches: list[Any] = field(default_factory=list)
     children: list[Child] = field(default_factory=list)
     shared: int = 0  # bytes of memory that the judge made for processes
     base: int | None = None
@@ -109,6 +115,7 @@ class Watch:
         self.peaks.clear()
         self.worst.clear()
         self.most_held.clear()
+        self.first_batches.clear()
 
     @contextlib.contextmanager
     def during(self, name: str) -> Iterator[None]:
@@ -175,13 +182,16 @@ def hook(owner: type, name: str, around: Callable[..., Any]) -> None:
     setattr(owner, name, functools.wraps(method)(lambda *a, **k: around(method, *a, **k)))
 
 
-def watch_processes() -> None:
+def watch_processes(profile: bool) -> None:
     """Have processes say with each answer what they hold. Before the zygote is forked."""
     kind: type = DeviceRunner if devices.nodes() else Runner
     original = kind._handlers  # type: ignore[attr-defined]
 
     def handlers(runner: Any) -> dict[str, Any]:
-        return {name: telling(runner, handler) for name, handler in original(runner).items()}
+        asked = original(runner)
+        if profile:
+            asked["go"] = profiling_first(asked["go"])
+        return {name: telling(runner, handler) for name, handler in asked.items()}
 
     kind._handlers = handlers  # type: ignore[attr-defined]
 
@@ -190,6 +200,25 @@ def telling(runner: Any, handler: Any) -> Any:
     def handle(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         answer: dict[str, Any] = handler(request, fds)
         return answer | {"held": held_by(runner)}
+
+    return handle
+
+
+def profiling_first(go: Any) -> Any:
+    left = [True]
+
+    def handle(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        if not left:
+            return dict(go(request, fds))
+        left.clear()
+        profile = cProfile.Profile()
+        answer: dict[str, Any] = profile.runcall(go, request, fds)
+        found = sorted(pstats.Stats(profile).stats.items(), key=lambda item: -item[1][2])  # type: ignore[attr-defined]
+        functions = [
+            [f"{Path(file).name}:{line} {name}", calls, round(own, 4), round(everything, 4)]
+            for (file, line, name), (_, calls, own, everything, _) in found[:MOST_PROFILED]
+        ]
+        return answer | {"functions": functions}
 
     return handle
 
@@ -222,6 +251,8 @@ def watch_judge(watch: Watch) -> None:
     def answer(method: Any, child: Any, op: str, timeout: float) -> Any:
         with watch.during(f"ask {op}"):
             found = method(child, op, timeout)
+        if "functions" in found:
+            watch.first_batches.append([watch.step, child.role, found.pop("functions")])
         if "held" in found:
             watch.hear(child, found.pop("held"))
         return found
@@ -243,7 +274,7 @@ def watch_judge(watch: Watch) -> None:
 
     def create(size: int) -> Any:
         memory = make(size)
-        memory.is_ours = True
+        memory.is_ours = True  # type: ignore[attr-defined]
         watch.shared += memory.size
         return memory
 
@@ -304,6 +335,7 @@ def describe(watch: Watch, evaluation: Evaluation, wall: float, allowed: int) ->
             for (step, name), spent in sorted(watch.spent.items(), key=lambda item: -item[1].own)
             if spent.all >= 5e-4
         ],
+        "first_batches": list(watch.first_batches),
     }
 
 
@@ -329,6 +361,10 @@ def show(row: dict[str, Any], most: int = 24) -> None:
             print(f"    {process['role']}: {told}")
     for step, name, calls, own, everything in row["spent"][:most]:
         print(f"  {step:18} {name:36} {calls:5} times, own {own:7.3f} s, all {everything:7.3f} s")
+    for step, role, functions in row["first_batches"]:
+        print(f"  the first batch of {role}, {step}:")
+        for name, calls, own, everything in functions:
+            print(f"    {name:60} {calls:6} times, own {own:7.4f} s, all {everything:7.4f} s")
 
 
 def judge_twice(
@@ -355,6 +391,7 @@ def main() -> None:
     parser.add_argument("--backend", default="triton")
     parser.add_argument("--precision")
     parser.add_argument("--settle", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--json", type=Path, required=True)
     chosen = parser.parse_args()
     tasks = [find_task(name, chosen.precision) for name in chosen.tasks]
@@ -362,7 +399,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         processes = ProcessPool(Path(folder))
         load_torch()
-        watch_processes()
+        watch_processes(chosen.profile)
         processes.begin(be_zygote)
         keep_large_memory()
         watch_judge(watch)

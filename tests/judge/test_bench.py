@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -81,6 +82,24 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPool]
     processes = ProcessPool(folder)
     yield processes
     processes.close()
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_what_large_calls_took_goes_back_when_an_evaluation_is_over(
+    small_task: Task, processes: ProcessPool, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    """Of small ones it is kept for the next evaluation, which would fetch it again."""
+    bench = Bench(small_task, HostPlatform(processes, CoreSet.choose(None)), seeds=1)
+    (workload,) = small_task.workloads
+    given_back: list[bool] = []
+    monkeypatch.setattr(bench.reference, "give_memory_back", lambda: given_back.append(True))
+    monkeypatch.setitem(bench._pools, workload.name, cast(Any, SimpleNamespace(is_large=is_large)))
+    kept = weakref.ref(bench.reference.draw_to_keep(workload, 1))
+    bench.give_memory_back()
+    assert given_back == [True] * is_large
+    assert kept() is None
+    bench.close()
+    assert given_back == [True] * (is_large + 1)
 
 
 def test_to_ask_the_reference_uses_no_secret_set_up(

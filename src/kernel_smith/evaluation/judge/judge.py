@@ -111,7 +111,10 @@ class Judge:
             for workload in task.workloads:
                 bench.prepare(workload)
             sweeping = Sweeping(platform, bench, parent, variants, options, seconds, progress)
-            return sweeping.run()
+            try:
+                return sweeping.run()
+            finally:
+                bench.give_memory_back()
         except Interrupted as interrupted:  # which an evaluation would repeat
             return Sweep(problem=str(interrupted))
 

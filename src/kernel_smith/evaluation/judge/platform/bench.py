@@ -290,3 +290,5 @@ class Bench(Generic[ParticipantT]):
             self.platform.end(participant)
         self._baselines.clear()
         self._compiler.close()
+        self.reference.forget_draw()
+        self.reference.give_memory_back()
