@@ -18,7 +18,7 @@ from kernel_smith.proposers.seed.recipes import find_recipe
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.records import Task
 
-_NICE = 10  # somebody may be timed meanwhile
+_NICE = 5  # somebody may be timed meanwhile
 
 Say = Callable[[dict[str, Any]], None]
 

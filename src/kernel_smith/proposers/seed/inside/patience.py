@@ -20,14 +20,20 @@ class _OutOfPatience(BaseException):
 def at_most(minutes: float) -> Iterator[None]:
     """In the main thread: refuse the seed when the time is over."""
 
+    over = False
+
     def stop(*_: Any) -> None:
+        nonlocal over
+        over = True
         raise _OutOfPatience
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 60 * minutes, _AGAIN_SECONDS)
     try:
         yield
-    except _OutOfPatience:
+    except BaseException:  # or whatever somebody made of ours
+        if not over:
+            raise
         raise refused(
             f"torch.compile needs more than {minutes:g} minutes",
             hint="give kernel-smith seed more --patience, or one --workload",
