@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn.modules import module as hooks
 
-from kernel_smith.shipping.profiling import profile_script
+from kernel_smith.shipping.profiling import profile_script, watching
 from kernel_smith.shipping.profiling.limits import Rates, dtype_of
 from kernel_smith.shipping.profiling.watching import Watcher
 from kernel_smith.tasks import read_task
@@ -142,3 +142,14 @@ def test_limits_are_those_of_the_type_that_a_module_computes_in(
     assert half.least_seconds < wide.least_seconds / 10
     assert dtype_of(torch.nn.ReLU(), (torch.ones(2).half(),)) is torch.float16
     assert dtype_of(torch.nn.ReLU(), (torch.ones(2).to(torch.float8_e5m2),)) is torch.float32
+
+
+def test_arguments_are_kept_as_far_as_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "free_bytes", lambda device: 8 * 4096)
+    watcher = Watcher()
+    with watcher.watching():
+        for rows in (3, 900, 4, 1000):  # of four bytes each
+            torch.nn.ReLU()(torch.ones(rows))
+            torch.nn.ReLU()(torch.ones(2 * rows))
+    kept = {group.shapes for group in watcher.groups.values() if group.arguments is not None}
+    assert kept == {"3", "6", "900", "4", "8"}

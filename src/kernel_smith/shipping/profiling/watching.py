@@ -7,6 +7,7 @@ one group: one kernel would serve all of them.
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from kernel_smith.shipping.runtime.signatures import (
 )
 from kernel_smith.shipping.runtime.state import fingerprint
 
-_MOST_KEPT_BYTES = 256 << 20
+_KEPT_SHARE = 1 / 8  # of the memory that is free
 
 
 @dataclass
@@ -55,7 +56,7 @@ class Watcher:
         self._calls = _Calls()
         self._lock = threading.Lock()
         self._fingerprints: dict[int, tuple[torch.nn.Module, str]] = {}
-        self._kept = 0
+        self._room: dict[torch.device, int] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -126,10 +127,25 @@ class Watcher:
 
     def _copied(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The arguments as they are now, unless that takes too much memory."""
-        self._kept += sum(tensor.nbytes for tensor in tensors_in(arguments))
-        if self._kept > _MOST_KEPT_BYTES:
+        devices = {tensor.device for tensor in tensors_in(arguments)}
+        for device in devices - self._room.keys():
+            self._room[device] = int(_KEPT_SHARE * free_bytes(device))
+        wanted = {
+            device: sum(t.nbytes for t in tensors_in(arguments) if t.device == device)
+            for device in devices
+        }
+        if any(wanted[device] > self._room[device] for device in devices):
             return None
+        for device in devices:
+            self._room[device] -= wanted[device]
         return tuple(_copy(one) for one in arguments)
+
+
+def free_bytes(device: torch.device) -> int:
+    """How much memory nobody uses there."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _copy(value: Any) -> Any:

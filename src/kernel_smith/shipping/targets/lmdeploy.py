@@ -14,6 +14,7 @@ class LMDeploy(Target):
     folder = "lmdeploy/pytorch/kernels/cuda"
     tests = "tests/pytorch/kernel"
     benchmarks = "benchmark"
+    has_interpreter = False  # its package asks for a GPU's driver when it is imported
     width = 120
     header = "# Copyright (c) OpenMMLab. All rights reserved.\n"
     formatters = (

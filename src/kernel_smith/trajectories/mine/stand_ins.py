@@ -16,7 +16,7 @@ STAND_INS = {
         "}"
     ),
     "ALL_ATTENTION_FUNCTIONS": (
-        "class Attention:\n"
+        "class AttentionFunctions:\n"
         "    def get_interface(self, implementation, default):\n"
         "        return {'sdpa': self.library, 'eager': default}[implementation]\n\n"
         "    def library(\n"
@@ -34,7 +34,7 @@ STAND_INS = {
         "            enable_gqa=groups > 1 and attention_mask is None,\n"
         "        )\n"
         "        return result.transpose(1, 2).contiguous(), None\n\n\n"
-        "ALL_ATTENTION_FUNCTIONS = Attention()"
+        "ALL_ATTENTION_FUNCTIONS = AttentionFunctions()"
     ),
     "GradientCheckpointingLayer": "GradientCheckpointingLayer = torch.nn.Module",
     "ModelMixin": "ModelMixin = torch.nn.Module",
