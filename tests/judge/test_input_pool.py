@@ -385,3 +385,29 @@ def test_a_variant_that_the_allowed_precision_cannot_serve_is_left_out(
     """Of large values a tanh keeps the sign alone, and TF32 does not know the sign of each."""
     assert Variant.LARGE.value in make_stock(CAPPED.replace("PRECISION", "tf32")).left_out
     assert Variant.LARGE.value not in make_stock(CAPPED.replace("PRECISION", "strict")).left_out
+
+
+@pytest.mark.parametrize(
+    ("inputs", "forward", "expected"),
+    [
+        ("[torch.randn(40), 0.5]", "return x * s", True),
+        ("[torch.randn(40), float(torch.rand(()))]", "return x * s", True),
+        # A number that says how the tensor was made.
+        (
+            "(lambda s: [torch.full((40,), s) * torch.randn(40).sign(), s])(float(torch.rand(())))",
+            "assert (x.abs() == s).all(); return x * s",
+            False,
+        ),
+    ],
+)
+def test_other_inputs_go_with_the_numbers_that_a_call_was_told(
+    make_stock: MakeStock, inputs: str, forward: str, expected: bool
+) -> None:
+    settings = "{'variants': []}"
+    stock = make_stock(source(inputs, forward, "x, s", settings))
+    assert stock.can_replace_inputs is expected
+    bound, drawn = islice(stock.timing_sets(), 2)
+    replaced = stock.in_place_of(bound, drawn)
+    assert replaced.fits_in_place_of(bound)
+    assert replaced.arguments()[1] == bound.arguments()[1]
+    assert torch.equal(replaced.tensors[0], drawn.tensors[0])

@@ -111,12 +111,84 @@ def test_integers_that_are_always_the_same_do_not_matter() -> None:
     assert Mixer(pool).changes_all
 
 
-def test_tensors_too_small_for_many_mixtures_are_left_alone() -> None:
-    pool = pool_of((23,), (torch.float32,), 3)
+ORDERED = {
+    "sorted": lambda: torch.randn(40).sort().values,
+    "falling rows": lambda: torch.rand(3, 40).sort(descending=True).values,
+    "symmetric": lambda: (lambda m: m + m.T)(torch.randn(8, 8)),
+    "adds up to one": lambda: torch.softmax(torch.randn(5, 9), -1),
+    "adds up to one over all rows": lambda: torch.softmax(torch.randn(5000), 0),
+    "of length one": lambda: torch.nn.functional.normalize(torch.randn(5, 9)),
+    "orthogonal": lambda: torch.linalg.qr(torch.randn(6, 6)).Q,
+    "one hot": lambda: torch.eye(6)[torch.randint(6, (30,))],
+}
+UNORDERED = {
+    "numbers": lambda: torch.randn(8, 8),
+    "positive": lambda: torch.rand(70_000),
+    "of half precision": lambda: torch.randn(8, 8).half(),
+    "of eight bits": lambda: torch.randn(8, 8).to(torch.float8_e4m3fn),
+    "hidden at random": lambda: torch.zeros(8, 8).masked_fill(torch.rand(8, 8) < 0.5, -torch.inf),
+    "below the diagonal": lambda: torch.randn(8, 8).tril(),
+    "some zeros": lambda: torch.relu(torch.randn(3, 30)),
+}
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_numbers_that_belong_together_are_taken_as_they_were_drawn(kind: str) -> None:
+    pool = [InputSet([], [torch.randn(40), ORDERED[kind]()]) for _ in range(4)]
     mixer = Mixer(pool)
     assert not mixer.changes_all
-    (mixed,) = BlockMixer(mixer, pool).mix([(2, 1, 0)])
-    assert torch.equal(mixed.tensors[0], pool[2].tensors[0])
+    mixed = mixer.mix(pool[2], pool[1], 0)
+    assert torch.equal(mixed.tensors[1], pool[2].tensors[1])
+
+
+@pytest.mark.parametrize("kind", UNORDERED)
+def test_numbers_without_order_are_mixed(kind: str) -> None:
+    assert Mixer([InputSet([], [UNORDERED[kind]()]) for _ in range(4)]).changes_all
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_few_numbers_lie_between_those_of_both(dtype: torch.dtype) -> None:
+    """There are few mixtures of them, and what follows from them alone may have taken long."""
+    pool = [InputSet([], [torch.randn(30), torch.randn(5).to(dtype)]) for _ in range(4)]
+    mixer = Mixer(pool)
+    assert mixer.changes_all
+    wanted = [(2, 1, 7), (2, 1, 3000)]
+    in_blocks = [mixed.tensors[1] for mixed in BlockMixer(mixer, pool).mix(wanted)]
+    singly = [mixer.mix(pool[a], pool[b], shift).tensors[1] for a, b, shift in wanted]
+    ends = torch.stack([pool[2].tensors[1].double(), pool[1].tensors[1].double()])
+    for mine, other in zip(in_blocks, singly, strict=True):
+        assert mine.dtype == dtype and bits(mine) == bits(other)
+        assert ((mine.double() >= ends.amin(0)) & (mine.double() <= ends.amax(0))).all()
+    assert bits(singly[0]) != bits(singly[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32], ids=str)
+def test_of_few_whole_numbers_there_are_no_others(dtype: torch.dtype) -> None:
+    pool = [
+        InputSet([], [torch.randn(40), torch.randint(1000, (5,)).to(dtype)]) for _ in range(POOL)
+    ]
+    mixer = Mixer(pool)
+    assert not mixer.changes_all
+    assert mixer.changes_all_but_few
+
+
+LAYOUTS = {
+    "gaps": lambda: torch.randn(6, 20)[:, ::2],
+    "one row for all": lambda: torch.randn(1, 30).expand(4, 30),
+    "turned": lambda: torch.randn(6, 8).t(),
+    "overlapping": lambda: torch.randn(40).as_strided((5, 30), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_mixtures_lie_in_memory_as_what_they_are_made_of(kind: str) -> None:
+    pool = [InputSet([], [LAYOUTS[kind]()]) for _ in range(4)]
+    left, right = pool[0], pool[1]
+    mixed = Mixer(pool).mix(left, right, 17)
+    assert mixed.fits_in_place_of(left)
+    ((got,), (a,), (b,)) = mixed.tensors, left.tensors, right.tensors
+    assert ((got == a) | (got == b)).all()
+    assert not torch.equal(got, a) and not torch.equal(got, b)
 
 
 def test_the_pool_stays_as_it_was() -> None:

@@ -58,15 +58,19 @@ class Process:
     def outputs(self, call: int) -> list[torch.Tensor]:
         return [self.results[call].clone()]
 
+    def bound(self, call: int) -> InputSet:
+        return InputSet([], [], f"bound {call}")
+
     def exchange(self, call: int, inputs: InputSet) -> bool:
         assert self.is_still
+        assert inputs.label.endswith(f"bound {call}"), "in place of this very call's"
         self.exchanged.append((self.done, call))
         return True
 
 
-def draws() -> Callable[[], InputSet]:
+def draws() -> Callable[[InputSet], InputSet]:
     numbers = count()
-    return lambda: InputSet([], [], str(next(numbers)))
+    return lambda bound: InputSet([], [], f"{next(numbers)} in place of {bound.label}")
 
 
 def looked_into(process: Process, draw: Callable[[], InputSet] | None = None) -> SpotCheck:

@@ -46,7 +46,7 @@ class Pretender:
     def run_stopping(self, spot: SpotCheck, watch: Any = None) -> Batch:
         if self.name == "candidate" and not self.too_fast:
             assert spot._draw is not None
-            self.bound_sets[-1] = spot._draw()
+            self.bound_sets[-1] = spot._draw(self.bound_sets[-1])
             spot.exchanged = 100
         return self._batch(stopped=True)
 
@@ -75,6 +75,7 @@ def spots(candidate: Pretender, *baselines: Pretender, length: int = 8) -> SpotR
         numbered_sets(),
         length,
         verify,
+        lambda bound, drawn: drawn.with_numbers_of(bound),
     )
 
 

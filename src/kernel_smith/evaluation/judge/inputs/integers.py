@@ -41,14 +41,14 @@ def _are_free(draws: list[torch.Tensor]) -> bool:
         return False
     if all(same_bits(first, other) for other in draws[1:]):
         return False
-    samples = [_some_rows(tensor) for tensor in draws]
+    samples = [some_rows(tensor).long() for tensor in draws]
     is_ordered = all(bool((rows.diff(dim=-1) >= 0).all()) for rows in samples)
     is_unique = all(bool(rows.sort(-1).values.diff(dim=-1).all()) for rows in samples)
     sums = {int(total) for rows in samples for total in rows.sum(-1)}
     return not (is_ordered or is_unique or len(sums) == 1)
 
 
-def _some_rows(tensor: torch.Tensor) -> torch.Tensor:
+def some_rows(tensor: torch.Tensor) -> torch.Tensor:
     """Leading rows of the last dimension, as many as are looked at."""
     width = tensor.shape[-1] if tensor.shape[-1] > 1 else tensor.numel()
-    return tensor.reshape(-1, width)[: max(1, _MOST_ELEMENTS // width)].long()
+    return tensor.reshape(-1, width)[: max(1, _MOST_ELEMENTS // width)]

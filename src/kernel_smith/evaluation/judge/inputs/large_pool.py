@@ -234,6 +234,14 @@ class LargePool:
         while True:
             yield self._draw(self._base_seed, secret_seed())
 
+    @property
+    def can_replace_inputs(self) -> bool:
+        """There is nothing to replace where a batch is one call."""
+        return True
+
+    def in_place_of(self, bound: InputSet, drawn: InputSet) -> InputSet:
+        return drawn.with_numbers_of(bound)
+
     def check(self, inputs: InputSet) -> Check:
         """A check of these very inputs."""
         blocks = self._blocks([AUTHOR])

@@ -15,6 +15,7 @@ Sets of a workload too large for that are drawn when they are needed: see `large
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -85,6 +86,13 @@ class Pool(Protocol):
     def hand_out_checks(self) -> list[Check]: ...
     def hand_out_hidden_checks(self) -> list[Check]: ...
     def timing_sets(self) -> Iterator[InputSet]: ...
+    @property
+    def can_replace_inputs(self) -> bool:
+        """Can a call get other inputs when it has been told its numbers already?"""
+
+    def in_place_of(self, bound: InputSet, drawn: InputSet) -> InputSet:
+        """What has been drawn, with the numbers of the call whose inputs it is to replace."""
+
     def check(self, inputs: InputSet) -> Check: ...
     def reveal(self) -> None:
         """Something has been told about sets that were handed out."""
@@ -223,6 +231,22 @@ class InputPool:
                 for left, right, shift in fresh:
                     yield mixer.mix(self._pool[left], self._pool[right], shift)
 
+    @functools.cached_property
+    def can_replace_inputs(self) -> bool:
+        """Where numbers differ from one set to the next, those of one must go with another's
+        tensors: how many rows count, say, does not tell how many there are."""
+        first, *others = self._pool
+        if all(other.fits_in_place_of(first) for other in others):
+            return True
+        pairs = [_system_random.sample(self._pool, 2) for _ in range(_MIXING_TRIALS)]
+        swapped = [(left.with_numbers_of(right), right) for left, right in pairs]
+        return all(
+            drawn.fits_in_place_of(bound) and self._is_in_domain(drawn) for drawn, bound in swapped
+        )
+
+    def in_place_of(self, bound: InputSet, drawn: InputSet) -> InputSet:
+        return drawn.with_numbers_of(bound)
+
     def _new_mixtures(
         self, dice: random.Random, served: set[tuple[int, int, int]]
     ) -> list[tuple[int, int, int]]:
@@ -304,13 +328,13 @@ class InputPool:
     def _find_mixer(self) -> Mixer | None:
         """Mixed sets must stay in the reference's domain: same shapes, finite results. And nothing
         in them may be the same as in another."""
-        first = self._pool[0]
-        shapes = [t.shape for t in first.tensors]
-        for other in self._pool[1:]:
-            if other.template != first.template or [t.shape for t in other.tensors] != shapes:
-                return None
+        first, *others = self._pool
+        if not all(other.fits_in_place_of(first) for other in others):
+            return None
         mixer = Mixer(self._pool[:_DRAWS_COMPARED])
-        if not mixer.changes_all:
+        # To draw takes a GPU long, beside calls of microseconds.
+        is_new = mixer.changes_all_but_few if self._kind == "cuda" else mixer.changes_all
+        if not is_new:
             return None
         deadline = time.monotonic() + _MIXING_SECONDS
         for trial in range(_MIXING_TRIALS):
@@ -321,9 +345,11 @@ class InputPool:
         return mixer
 
     def _stays_in_domain(self, mixer: Mixer, left: InputSet, right: InputSet) -> bool:
-        mixed = mixer.mix(left, right, Mixer.choose_shift(_system_random))
+        return self._is_in_domain(mixer.mix(left, right, Mixer.choose_shift(_system_random)))
+
+    def _is_in_domain(self, inputs: InputSet) -> bool:
         try:
-            answers = self.reference.call(self.workload, mixed).tensors
+            answers = self.reference.call(self.workload, inputs).tensors
         except Exception:
             return False
         return all(is_finite(t) for t in answers if t.is_floating_point())

@@ -55,6 +55,10 @@ class InputSet:
             for mine, theirs in pairs
         )
 
+    def with_numbers_of(self, other: InputSet) -> InputSet:
+        """These tensors, beside the numbers and strings of another set."""
+        return InputSet(other.template, self.tensors, self.label)
+
 
 @dataclass(frozen=True)
 class Result:

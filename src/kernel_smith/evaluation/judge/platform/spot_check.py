@@ -50,10 +50,10 @@ class _Peeked(NamedTuple):
 
 class SpotCheck:
     """For one batch. `seconds` of processor time that it usually takes: on a busy machine a process
-    may not have begun when much time has passed. `draw`: inputs to put in place of others; without
-    it the process is stopped as often, and nothing is done to it."""
+    may not have begun when much time has passed. `draw`: inputs to put in place of a call's;
+    without it the process is stopped as often, and nothing is done to it."""
 
-    def __init__(self, seconds: float, draw: Callable[[], InputSet] | None = None) -> None:
+    def __init__(self, seconds: float, draw: Callable[[InputSet], InputSet] | None = None) -> None:
         self._seconds = seconds
         self._draw = draw
         self._pause = max(seconds / (_STOPS + 1), _FEWEST_SECONDS)
@@ -101,14 +101,17 @@ class SpotCheck:
                     self._peeked.append(_Peeked(call, output, raw))
 
     def _exchange(
-        self, participant: Participant, entered: int, draw: Callable[[], InputSet]
+        self, participant: Participant, entered: int, draw: Callable[[InputSet], InputSet]
     ) -> int:
         """Put other inputs in place of those that nobody may have read yet; of how many calls?"""
         first = entered + 1  # one call may be under way
         later = range(first, participant.bound_calls)
         others = later[_NEXT:]
         any_others = _system_random.sample(others, min(len(others), _ANY))
-        return sum(participant.exchange(call, draw()) for call in [*later[:_NEXT], *any_others])
+        return sum(
+            participant.exchange(call, draw(participant.bound(call)))
+            for call in [*later[:_NEXT], *any_others]
+        )
 
     def came_late(
         self, participant: Participant, strides: Sequence[Sequence[int]], own: Sequence[bool]

@@ -130,7 +130,9 @@ class HostTiming:
             prepared.described,
             lambda inputs: contestant.ask_fresh_process(bench, workload, inputs),
         )
-        spots = SpotRounds(self._candidate, baselines, sets, length, verifier)
+        spots = SpotRounds(
+            self._candidate, baselines, sets, length, verifier, prepared.pool.in_place_of
+        )
         with contestant.explaining(loading=False):
             measurement = measure(
                 self._candidate,
@@ -167,6 +169,8 @@ class HostTiming:
         check_physics(middle, prepared.output_bytes, speed, measurement.doubt)
 
     def _batch_length(self, prepared: Prepared, workload: Workload) -> int:
+        if not prepared.pool.can_replace_inputs:  # nobody sees then who computes several together
+            return 1
         rival = 0.0 if self._rival is None else self._rival.seconds[workload.name]
         mine, capacity = self._seconds[workload.name], prepared.capacity
         return batch_length(prepared.seconds, mine, capacity, rival_seconds=rival)

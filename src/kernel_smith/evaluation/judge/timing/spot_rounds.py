@@ -57,13 +57,15 @@ class Cost:
 
 @dataclass
 class SpotRounds:
-    """Those of one workload. `baselines`: others that take part, the reference first."""
+    """Those of one workload. `baselines`: others that take part, the reference first.
+    `in_place_of`: one of `sets` as it may replace the inputs of a call."""
 
     candidate: Participant
     baselines: Sequence[Participant]
     sets: Iterator[InputSet]
     length: int
     verify: Callable[[list[InputSet], Batch], None]
+    in_place_of: Callable[[InputSet, InputSet], InputSet]
     _costs: list[Cost] = field(default_factory=list)
     _reference_costs: list[Cost] = field(default_factory=list)
     _held: Counter[int] = field(default_factory=Counter)  # by length, also those that came late
@@ -98,7 +100,7 @@ class SpotRounds:
         reference = self.baselines[0]
         chosen = list(islice(self.sets, count))
         self._run_those_before(chosen, watched=watched)
-        spot = SpotCheck(count * usual[self.candidate.name], self.sets.__next__)
+        spot = SpotCheck(count * usual[self.candidate.name], self._draw_in_place_of)
         batch = _run(self.candidate, chosen, spot, watched=watched)
         late = self.candidate.came_late(spot)
         if late is not None:
@@ -115,6 +117,9 @@ class SpotRounds:
         if spot.exchanged >= min(_TELLING, count // 2):
             self._costs.append(Cost(batch.windows.run_cpu, count))
         self._reference_costs.append(Cost(answered.windows.run_cpu, count))
+
+    def _draw_in_place_of(self, bound: InputSet) -> InputSet:
+        return self.in_place_of(bound, next(self.sets))
 
     def _run_those_before(self, chosen: list[InputSet], *, watched: bool) -> None:
         """In the order that a round has by chance: a pause must not announce this one."""
