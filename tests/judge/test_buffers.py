@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import subprocess
+import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import Any, cast
@@ -12,7 +13,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers
+from kernel_smith.evaluation.judge.platform.buffers import POISON, HostBuffers, Spoilt
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
 from kernel_smith.evaluation.sandbox.arena import Layout, Slot
 
@@ -214,7 +215,7 @@ def test_malformed_places_break_the_protocol(room: HostBuffers, reported: Any) -
 # ---------------------------------------------------------------- giving results back
 
 
-def spoil(room: HostBuffers, child: StandIn, own: list[bool], *rows: list[Slot]) -> int:
+def spoil(room: HostBuffers, child: StandIn, own: list[bool], *rows: list[Slot]) -> Spoilt:
     return room.spoil(cast(Child, child), rows, own)
 
 
@@ -226,9 +227,11 @@ def test_results_are_overwritten_where_the_process_has_them(
     room.understand([places], 1, [(4, 1), (1, 2), (1,)])
     slots = slots_for(plain, turned, foreign)
     fetched(room, child, slots)
-    byte = spoil(room, child, [True, True, False], slots)
-    for result in (plain, turned):
-        assert (result.contiguous().view(torch.uint8) == byte).all()
+    spoilt = spoil(room, child, [True, True, False], slots)
+    for output, result in enumerate((plain, turned.t())):
+        left = result.contiguous().view(torch.uint8).flatten()
+        assert torch.equal(left, spoilt.content(0, output, 32))
+    assert not spoilt.overlapping
     assert (foreign == 0).all(), "not memory of its own"
     assert all((room.outputs.view(slot) == 0).all() for slot in slots), "the judge has its copy"
 
@@ -248,6 +251,33 @@ def test_a_result_that_cannot_be_overwritten_counts_as_absent(
     spoil(room, child, [True], [slots[0]], [slots[1]])
     assert poisoned(got)
     assert (beside == 0).all()
+
+
+def test_pages_that_lie_in_several_places_are_noticed(room: HostBuffers, child: StandIn) -> None:
+    size = 4 * mmap.PAGESIZE
+    with tempfile.TemporaryFile() as file:
+        file.truncate(size)
+        twice = [mmap.mmap(file.fileno(), size) for _ in range(2)]
+    shared = [torch.frombuffer(memory, dtype=torch.uint8) for memory in twice]
+    results = [shared[0], torch.zeros(size, dtype=torch.uint8), shared[1]]
+    room.understand([[[t.data_ptr(), [1]] for t in results]], 1, [(1,)] * 3)
+    slots = slots_for(*results)
+    make(room, child, 4096, 4 * size)
+    fetched(room, child, slots)
+    seen = spoil(room, child, [True, True, True], slots).overlapping
+    assert seen and seen <= {0, 2}
+    assert not spoil(room, child, [True, True, False], slots).overlapping
+
+
+def test_results_that_overlap_are_noticed(room: HostBuffers, child: StandIn) -> None:
+    memory = torch.zeros(3000)
+    results = [memory[:2000], memory[1000:]]
+    room.understand([[[t.data_ptr(), [1]] for t in results]], 1, [(1,)] * 2)
+    slots = slots_for(*results)
+    make(room, child, 4096, 1 << 16)
+    fetched(room, child, slots)
+    seen = [spoil(room, child, [True, True], slots).overlapping for _ in range(8)]
+    assert frozenset().union(*seen) == {0}, "the other one was overwritten later"
 
 
 def test_a_result_that_changed_since_it_was_fetched_is_noticed(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +11,14 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, overwrite, permitted
+from kernel_smith.evaluation.judge.processes.fetching import (
+    Fillings,
+    Piece,
+    Place,
+    fetch,
+    overwrite,
+    permitted,
+)
 
 HOLDER = """
 import ctypes
@@ -70,11 +79,25 @@ def test_more_pieces_than_the_kernel_takes_at_once(holder: tuple[int, list[int]]
 
 def test_memory_is_overwritten_where_that_is_possible(holder: tuple[int, list[int]]) -> None:
     pid, (first, second) = holder
-    assert overwrite(pid, [(first, 3), (8, 4), (second, 4096)], 0x41) == [1]
+    places = [Place(first, 3, 0), Place(8, 4, 0), Place(second, 4096, mmap.PAGESIZE)]
+    assert overwrite(pid, places, Fillings(b"AB")) == [1]
     targets = [torch.zeros(8, dtype=torch.uint8) for _ in range(2)]
     fetch(pid, [piece(a, t) for a, t in zip((first, second), targets, strict=True)])
-    assert [text(t) for t in targets] == [b"AAAst", b"AAAAAAAA"]
+    assert [text(t) for t in targets] == [b"AAAst", b"BBBBBBBB"]
 
 
 def test_nothing_is_overwritten_without_a_place(holder: tuple[int, list[int]]) -> None:
-    assert overwrite(holder[0], [], 0x41) == []
+    assert overwrite(holder[0], [], Fillings(b"A")) == []
+
+
+@pytest.mark.parametrize("begin", [0, 5, 3 * mmap.PAGESIZE, 7 * mmap.PAGESIZE + 1])
+@pytest.mark.parametrize("size", [1, 5000, 3_000_000])
+def test_large_memory_is_filled_with_other_bytes_for_each_page(begin: int, size: int) -> None:
+    """This process's own."""
+    fillings, memory = Fillings(range(5)), torch.full((size + 1,), 9, dtype=torch.uint8)
+    assert overwrite(os.getpid(), [Place(memory.data_ptr(), size, begin)], fillings) == []
+    assert torch.equal(memory[:size], fillings.content(begin, size))
+    assert memory[size] == 9
+    expected = [(begin + offset) // mmap.PAGESIZE % 5 for offset in range(0, size, 999)]
+    assert memory[:size:999].tolist() == expected
+    assert [fillings.at(begin + offset) for offset in range(0, size, 999)] == expected

@@ -238,8 +238,8 @@ MEANINGS: dict[Reason, Meaning] = {
     ),
     Reason.OUTPUT_REUSED: Meaning(
         Stage.INCORRECT,
-        "calls share one output buffer, so that a later call destroys an earlier result",
-        "Allocate the output inside forward.",
+        "results share memory, so that a later call or a change to one destroys another",
+        "Allocate the output inside forward, and write all of it.",
     ),
     Reason.INPUTS_MODIFIED: Meaning(
         Stage.INCORRECT,

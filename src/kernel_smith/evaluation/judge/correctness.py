@@ -142,6 +142,12 @@ def check_descriptions(batch: Batch, described: dict[str, Any]) -> None:
             Reason.OUTPUT_ALIASES_INPUT,
             f"output {min(batch.shared)} changes when an input or a parameter is changed",
         )
+    if batch.overlapping:
+        raise Rejected(
+            Reason.OUTPUT_REUSED,
+            f"output {min(batch.overlapping)} changes when another result is overwritten, or "
+            "another part of it",
+        )
 
 
 def rejection(comparison: Comparison) -> Rejected:

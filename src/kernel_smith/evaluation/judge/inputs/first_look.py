@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +25,7 @@ from kernel_smith.evaluation.judge.inputs.reference import (
 from kernel_smith.evaluation.judge.inputs.rows import Rows, find_rows
 from kernel_smith.evaluation.judge.inputs.task_code import explained, where
 from kernel_smith.evaluation.judge.values.accuracy import is_finite, parts, scales_of
+from kernel_smith.evaluation.sandbox.arena import Slot, dtype_name
 from kernel_smith.evaluation.sandbox.tree import foreign_kinds
 from kernel_smith.records import Workload
 
@@ -38,6 +41,7 @@ class FirstLook:
     seed: int  # of the set that was looked at, and that the reference keeps where sets are mixed
     inputs: InputSet
     answer: Result
+    overlapping: frozenset[int]  # outputs that share memory with others
     scales: list[float]  # of the outputs; of a large workload only
     rows: Rows | None  # the same
     row_bytes: int  # that the oracle takes for each
@@ -68,6 +72,7 @@ def look_at(reference: Reference, workload: Workload, budget: Budget) -> FirstLo
         seed,
         InputSet(inputs.template, [_without_content(t) for t in inputs.tensors]),
         Result(answer.tree, [_without_content(t) for t in answer.tensors]),
+        _overlapping(answer.tensors),
         scales_of(parts(answer.tensors)) if is_large else [],
         rows,
         row_bytes,
@@ -112,6 +117,21 @@ def _look_at_integers(reference: Reference, workload: Workload, inputs: InputSet
     if any(are_integers(t) and t.numel() >= FEWEST_ELEMENTS for t in inputs.tensors):
         others = [reference.draw(workload, secret_seed()) for _ in range(_MORE_DRAWS)]
         reference.note_free_integers(workload, free_integers([inputs, *others]))
+
+
+def _overlapping(tensors: Sequence[torch.Tensor]) -> frozenset[int]:
+    """Which of them lie between the first and the last element of another one?"""
+    spans = [range(t.data_ptr(), t.data_ptr() + _bytes_between_ends(t)) for t in tensors]
+    pairs = itertools.permutations(enumerate(spans), 2)
+    return frozenset(
+        index
+        for (index, mine), (_, other) in pairs
+        if mine and other and mine.start < other.stop and other.start < mine.stop
+    )
+
+
+def _bytes_between_ends(tensor: torch.Tensor) -> int:
+    return Slot(0, tensor.shape, tensor.stride(), dtype_name(tensor.dtype)).nbytes
 
 
 def _without_content(tensor: torch.Tensor) -> torch.Tensor:

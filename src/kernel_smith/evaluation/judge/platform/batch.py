@@ -33,6 +33,8 @@ class Batch:
     inner_seconds: float
     shared: frozenset[int] = frozenset()
     """Outputs that were seen to change with the inputs: they lie in the same memory."""
+    overlapping: frozenset[int] = frozenset()
+    """Outputs that lie in the memory of another result, or several times in the same."""
     looks: Looks | None = None
 
 

@@ -189,6 +189,7 @@ class Bench(Generic[ParticipantT]):
             capacity,
             kept,
             own=self._owned(workload),
+            may_overlap=self.look(workload).overlapping,
             in_place=pool.is_large and participant.child.trusted,
         )
 

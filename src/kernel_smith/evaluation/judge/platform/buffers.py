@@ -6,14 +6,23 @@ process put them; the judge copies them into an arena of its own, out of the pro
 
 from __future__ import annotations
 
+import mmap
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
-from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch, overwrite, permitted
+from kernel_smith.evaluation.judge.processes.fetching import (
+    Fillings,
+    Piece,
+    Place,
+    fetch,
+    overwrite,
+    permitted,
+)
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
 
@@ -24,8 +33,23 @@ POISON = 0xFF  # NaN in every floating point type, -1 or the maximum in every in
 # What results are overwritten with, chosen anew each time: were it known, memory that holds it
 # already would do for outputs with such constants. Far from zero in every type, and not -1.
 _SPOILT = range(0x40, 0x80)
+_PAGES = range(33, 62)  # until bytes repeat: were it always the same, results could repeat as well
+_PROBES = 64  # bytes that are read again, in all results of a batch
 
 _system_random = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """What results were overwritten with."""
+
+    fillings: Fillings
+    begins: dict[tuple[int, int], int] = field(default_factory=dict)  # by call and output
+    overlapping: frozenset[int] = frozenset()
+    """Outputs that changed when another result was overwritten, or another part of them."""
+
+    def content(self, call: int, output: int, size: int) -> torch.Tensor:
+        return self.fillings.content(self.begins.get((call, output), 0), size)
 
 
 class SharedBuffers(Protocol):
@@ -61,8 +85,8 @@ class SharedBuffers(Protocol):
     def unchanged(self, child: Child, call: int, slots: Sequence[Slot]) -> list[bool]:
         """Are the results of a call where the process has them still what was fetched?"""
 
-    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> int:
-        """Overwrite the results where the process has them, and say with which byte.
+    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> Spoilt:
+        """Overwrite the results where the process has them.
 
         `own`: per output, does it lie in memory of its own? What cannot be overwritten counts as
         never fetched."""
@@ -174,17 +198,27 @@ class HostBuffers:
                 return False
         return True
 
-    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> int:
-        byte = _system_random.choice(_SPOILT)
-        everything = (
-            found
+    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> Spoilt:
+        fillings = Fillings(_system_random.sample(_SPOILT, _system_random.choice(_PAGES)))
+        results = [
+            (call, found)
             for call, row in enumerate(slots[: len(self._places)])
             for found in self._found(call, row)
-        )
-        results = [found for found in everything if own[found.output] and found.there.nbytes]
-        places = [(found.address, found.there.nbytes) for found in results]
-        self._poison(results[failed].here for failed in overwrite(child.pid, places, byte))
-        return byte
+            if own[found.output] and found.there.nbytes
+        ]
+        begins = _system_random.choices(range(0, fillings.period, mmap.PAGESIZE), k=len(results))
+        places = [
+            Place(found.address, found.there.nbytes, begin)
+            for (_, found), begin in zip(results, begins, strict=True)
+        ]
+        failed = set(overwrite(child.pid, places, fillings))
+        self._poison(results[number][1].here for number in failed)
+        known = [number for number in range(len(results)) if number not in failed]
+        others = _not_as_written(child, [places[number] for number in known], fillings)
+        overlapping = frozenset(results[known[number]][1].output for number in others)
+        pairs = zip(results, begins, strict=True)
+        where = {(call, found.output): begin for (call, found), begin in pairs}
+        return Spoilt(fillings, where, overlapping)
 
     def settle(self) -> None:
         """Nothing to wait for: memory is coherent."""
@@ -198,6 +232,25 @@ class HostBuffers:
             self.outputs.close()
             del self.inputs, self.outputs  # with their mappings
             self.is_made = False
+
+
+def _not_as_written(child: Child, places: Sequence[Place], fillings: Fillings) -> set[int]:
+    """Look at some bytes anywhere; which places hold something else than was written there?"""
+    if not places:
+        return set()
+    chosen = _system_random.choices(range(len(places)), k=_PROBES)
+    probes = [(number, _system_random.randrange(places[number].size)) for number in chosen]
+    found = torch.zeros(len(probes), dtype=torch.uint8)
+    pieces = [
+        Piece(places[number].address + offset, found.data_ptr() + index, 1)
+        for index, (number, offset) in enumerate(probes)
+    ]
+    fetch(child.pid, pieces)
+    return {
+        number
+        for (number, offset), byte in zip(probes, found.tolist(), strict=True)
+        if byte != fillings.at(places[number].begin + offset)
+    }
 
 
 def with_headroom(size: int, factor: float) -> int:

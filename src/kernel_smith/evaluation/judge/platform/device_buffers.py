@@ -11,9 +11,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from kernel_smith.evaluation.judge.platform.buffers import POISON, matching, with_headroom
+from kernel_smith.evaluation.judge.platform.buffers import (
+    POISON,
+    Spoilt,
+    matching,
+    with_headroom,
+)
 from kernel_smith.evaluation.judge.platform.result_watch import ResultWatch
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
+from kernel_smith.evaluation.judge.processes.fetching import Fillings
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, resolve_dtype
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena, DeviceError, DeviceMemory
@@ -129,12 +135,12 @@ class DeviceBuffers:
         fetched = self.results(call, slots)
         return [same_bits(now, known) for now, known in zip(found, fetched, strict=True)]
 
-    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> int:
+    def spoil(self, child: Child, slots: Sequence[Sequence[Slot]], own: Sequence[bool]) -> Spoilt:
         """Before a replay this is done anyway; here it is done for plain calls."""
         if not self._in_place:  # those of a trusted process are yet to be read
             self.poison_results(own)
             self.settle()
-        return POISON
+        return Spoilt(Fillings([POISON]))
 
     def results(self, call: int, slots: Sequence[Slot]) -> list[torch.Tensor]:
         if self._in_place:

@@ -11,8 +11,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kernel_smith.evaluation.judge.platform.buffers import SharedBuffers
+import torch
+
+from kernel_smith.evaluation.judge.platform.buffers import SharedBuffers, Spoilt
 from kernel_smith.evaluation.judge.processes.child import Child
+from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Slot
 
 _EXAMINED_BATCHES = 0.25  # of those that are timed
@@ -24,16 +27,20 @@ _system_random = random.SystemRandom()
 @dataclass
 class Examiner:
     """Examines the results of one workload. `own`: does each output have memory of its own, which
-    may be overwritten? Empty while that is not known."""
+    may be overwritten? Empty while that is not known. `may_overlap`: outputs that share memory
+    with others in the reference."""
 
     child: Child
     room: SharedBuffers
     outputs: list[list[Slot]] = field(default_factory=list)  # per call
     parameters: Sequence[Slot] = ()
     own: Sequence[bool] = ()
+    may_overlap: frozenset[int] = frozenset()
     may_overwrite: bool = False
     """Not before results have been seen to be as large as they should be."""
-    _spoilt_with: int | None = None  # the results of the last batch
+    overlapping: frozenset[int] = frozenset()
+    """Outputs of the last batch that lie where other results do."""
+    _spoilt: Spoilt | None = None  # the results of the last batch
 
     def take(
         self, inputs: list[list[Slot]], count: int, *, thorough: bool = False
@@ -42,7 +49,7 @@ class Examiner:
 
         `thorough`: of all calls, and with the parameters, instead of one call's now and then.
         """
-        self._spoilt_with = None
+        self._spoilt, self.overlapping = None, frozenset()
         self.room.fetch(self.child, self.outputs)
         if not any(self.own) or not count:
             return frozenset()
@@ -50,7 +57,8 @@ class Examiner:
         changed = [slot for call in calls for slot in inputs[call]]
         shared = self._sharing(calls, changed + (list(self.parameters) if thorough else []))
         if self.may_overwrite:
-            self._spoilt_with = self.room.spoil(self.child, self.outputs[:count], self.own)
+            self._spoilt = self.room.spoil(self.child, self.outputs[:count], self.own)
+            self.overlapping = self._spoilt.overlapping - self.may_overlap
         return shared
 
     def _one_by_chance(self, inputs: list[list[Slot]], count: int) -> Sequence[int]:
@@ -86,12 +94,15 @@ class Examiner:
     def written_since(self, call: int) -> bool:
         """Did somebody write to the results of a call after they were fetched?"""
         slots = self.outputs[call]
-        if self._spoilt_with is None:
+        spoilt = self._spoilt
+        if spoilt is None:
             return not all(self.room.unchanged(self.child, call, slots))
         self.room.fetch(self.child, self.outputs)
-        raw = self.room.outputs.raw
         return any(
-            bool((raw(slot.offset, slot.offset + slot.nbytes) != self._spoilt_with).any())
-            for slot, own in zip(slots, self.own, strict=True)
-            if own
+            own and not self._holds(slot, spoilt.content(call, output, slot.nbytes))
+            for output, (slot, own) in enumerate(zip(slots, self.own, strict=True))
         )
+
+    def _holds(self, slot: Slot, content: torch.Tensor) -> bool:
+        raw = self.room.outputs.raw(slot.offset, slot.offset + slot.nbytes)
+        return same_bits(raw, content.to(raw.device))

@@ -121,14 +121,15 @@ class Participant:
         kept_results: int = MOST_KEPT,
         *,
         own: Sequence[bool] = (),
+        may_overlap: frozenset[int] = frozenset(),
         in_place: bool = False,
     ) -> None:
         """Share memory for `capacity` calls and construct the module for this workload.
 
         `like` and `answer`: see `CallMemory`. Of earlier results some are kept in the process, to
         notice when their memory is used again. `own`: does each output have memory of its own,
-        which the judge may overwrite? Empty while that is not known. `in_place`: leave results
-        there.
+        which the judge may overwrite? Empty while that is not known. `may_overlap`: outputs that
+        share memory with others in the reference. `in_place`: leave results there.
         """
         self._workload = workload
         memory = self._memory
@@ -136,7 +137,9 @@ class Participant:
             reference, workload, like, answer, capacity, with_ledger=self.keeps_ledger
         )
         parameter_slots = list(memory.parameters.values())
-        self._examiner = Examiner(self.child, self.room, memory.outputs, parameter_slots, own)
+        self._examiner = Examiner(
+            self.child, self.room, memory.outputs, parameter_slots, own, may_overlap
+        )
         self.room.make(self.child, *sizes, self.limits.load_seconds, in_place=in_place)
         memory.fill()
         arguments = pickle.dumps(reference.init_arguments(workload))
@@ -289,7 +292,11 @@ class Participant:
             idle_cpu=self._idle_cpu,
         )
         self._last_cpu, self._idle_cpu = collected_cpu, 0.0
-        batch = replace(described(gathered, count, windows), shared=self._shared)
+        batch = replace(
+            described(gathered, count, windows),
+            shared=self._shared,
+            overlapping=self._examiner.overlapping,
+        )
         # Not before: of a result that is shorter than it should be, something else would be hit.
         self._examiner.may_overwrite |= self._has_expected_sizes(batch)
         return batch

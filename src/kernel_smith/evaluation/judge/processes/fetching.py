@@ -9,6 +9,7 @@ to whoever gets the memory next. `permitted` tells whether the operating system 
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,39 @@ class Piece(NamedTuple):
     size: int
 
 
+class Place(NamedTuple):
+    """Memory of the other process that is to be filled."""
+
+    address: int
+    size: int
+    begin: int  # where in the filling
+
+
+class Fillings:
+    """Bytes to fill memory with: other ones for each page, over and over after some pages.
+
+    Where a page lies in several places, it holds at most what was written to one of them.
+    """
+
+    def __init__(self, bytes_: Sequence[int]) -> None:
+        self._once = torch.tensor(list(bytes_), dtype=torch.uint8).repeat_interleave(mmap.PAGESIZE)
+        self.period = self._once.numel()
+        # Whatever begins in the first period lies there in one piece.
+        self._bytes = self._once.repeat(1 + -(-_FILLING // self.period))
+
+    def address(self, begin: int) -> int:
+        """Of what fills memory from this byte on."""
+        return self._bytes.data_ptr() + begin % self.period
+
+    def at(self, begin: int) -> int:
+        """Return the byte that is written there."""
+        return int(self._once[begin % self.period])
+
+    def content(self, begin: int, size: int) -> torch.Tensor:
+        turned = self._once.roll(-(begin % self.period))
+        return turned.repeat(-(-size // self.period))[:size]
+
+
 class _Vector(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
@@ -53,16 +87,14 @@ def fetch(pid: int, pieces: Sequence[Piece]) -> list[int]:
     return sorted({parts[number][1] for number in failed})
 
 
-def overwrite(pid: int, places: Sequence[tuple[int, int]], byte: int) -> list[int]:
-    """Fill memory of that process, given by address and size; which places cannot be written to?"""
-    largest = max((size for _, size in places), default=0)
-    filling = torch.full((min(largest, _FILLING),), byte, dtype=torch.uint8)
+def overwrite(pid: int, places: Sequence[Place], fillings: Fillings) -> list[int]:
+    """Fill memory of that process; which places cannot be written to?"""
     pieces, belongs_to = [], []
-    for place, (address, size) in enumerate(places):
-        for start in range(0, size, _FILLING):
-            here = filling.data_ptr()
-            pieces.append(Piece(address + start, here, min(_FILLING, size - start)))
-            belongs_to.append(place)
+    for number, place in enumerate(places):
+        for start in range(0, place.size, _FILLING):
+            here = fillings.address(place.begin + start)
+            pieces.append(Piece(place.address + start, here, min(_FILLING, place.size - start)))
+            belongs_to.append(number)
     failed = _copy_all(_libc.process_vm_writev, pid, pieces)
     return sorted({belongs_to[index] for index in failed})
 
