@@ -19,6 +19,10 @@ class Loop:
     indent: str
     body: str
 
+    @property
+    def head(self) -> str:
+        return f"for(int64_t {self.variable}=0; {self.variable}<{self.count}; {self.variable}+=1)"
+
 
 def loops_of(text: str) -> list[Loop]:
     """All loops of a kernel, in the order in which they begin."""
