@@ -434,6 +434,16 @@ inline int32_t whole_word(bool truth) {
 """,
     ),
     Helper(
+        r"\bapart\(",
+        """\
+// A place whose origin g++ cannot see: it would gather what neighbouring iterations load.
+inline int64_t apart(int64_t place) {
+    asm("" : "+r"(place));
+    return place;
+}
+""",
+    ),
+    Helper(
         r"\bin_one<",
         """\
 // One value out of those of all lanes, half of which are joined with the other half at once.

@@ -17,7 +17,8 @@ from typing import TypeAlias
 from kernel_smith.proposers.seed.cpp_columns import by_one_thread, side_by_side
 from kernel_smith.proposers.seed.cpp_halves import through_floats
 from kernel_smith.proposers.seed.cpp_lanes import in_lanes
-from kernel_smith.proposers.seed.cpp_loops import LOOP, Loop, loop_at, loops_of
+from kernel_smith.proposers.seed.cpp_loops import LOOP, NO_CONFLICT, Loop, loop_at, loops_of
+from kernel_smith.proposers.seed.cpp_tables import with_tables
 
 Sums: TypeAlias = Mapping[str, Sequence[str]]
 """What a loop adds up, by how."""
@@ -39,7 +40,6 @@ _ALIAS = re.compile(rf"^ *auto ({_NAME}) = ({_NAME});$", re.MULTILINE)
 _SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
 _CALLS = re.compile(r"\bstd::(exp|log|tanh|erf|frexp)\(")
 _OWN_RESULT = re.compile(r"\bstd::frexp\(\w+, &\w+\)")  # written to a variable of the iteration
-_NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # another pragma says as much
 # Between loops that threads share out together there is no room for a pragma.
 _COLLAPSED = re.compile(r"#pragma omp for collapse\(\d+\)\n(?: *for\(.*\n *\{\n)+\Z")
 _PARALLEL_LOOP = re.compile(r"#pragma omp for\n\Z")
@@ -87,7 +87,11 @@ def _marked(kernel: str, loop: Loop, around: Loop | None) -> str:
     before = kernel[: loop.begin]
     near = _neighbours(loop.body, loop.variable)
     shared = _PARALLEL_LOOP.search(before)
-    if near and (sums or shared or _NO_CONFLICT.search(before)):
+    if near and around and not sums and NO_CONFLICT.search(before):
+        tabled = with_tables(kernel, loop)
+        if tabled:
+            return tabled
+    if near and (sums or shared or NO_CONFLICT.search(before)):
         place = _shared if shared else _alone
         return place(*_without_calls(kernel, loop), sums)
     if not sums:  # of such loops the compiler says itself whether elements depend on each other
@@ -102,7 +106,7 @@ def _marked(kernel: str, loop: Loop, around: Loop | None) -> str:
     if columns is None:
         may_be_marked = "#pragma" not in around.body and not _COLLAPSED.search(before_around)
         return _insert(vectors, marked, "simd") if may_be_marked else kernel
-    return _NO_CONFLICT.sub("", vectors[: marked.begin]) + columns + vectors[marked.end :]
+    return NO_CONFLICT.sub("", vectors[: marked.begin]) + columns + vectors[marked.end :]
 
 
 def _without_calls(kernel: str, loop: Loop) -> tuple[str, Loop]:
@@ -158,7 +162,7 @@ def _alone(kernel: str, loop: Loop, sums: Sums) -> str:
     text = _along_a_row(kernel, replace(loop, body=body), sums)
     if same or text.startswith(f"{indent}float "):  # names that hold for this loop only
         text = f"{indent}{{\n{before}{text}{indent}}}\n"
-    return _NO_CONFLICT.sub("", kernel[: loop.begin]) + text + kernel[loop.end :]
+    return NO_CONFLICT.sub("", kernel[: loop.begin]) + text + kernel[loop.end :]
 
 
 def _along_a_row(kernel: str, loop: Loop, sums: Sums) -> str:
@@ -210,7 +214,7 @@ def _in_whole_words(load: str, kernel: str) -> str:
 
 def _insert(kernel: str, loop: Loop, what: str) -> str:
     """A loop that is shared out among threads already has a pragma, which takes one word more."""
-    before, after = _NO_CONFLICT.sub("", kernel[: loop.begin]), kernel[loop.begin :]
+    before, after = NO_CONFLICT.sub("", kernel[: loop.begin]), kernel[loop.begin :]
     shared = _PARALLEL_LOOP.search(before)
     if shared:
         return before[: shared.start()] + f"#pragma omp for {what}\n" + after
