@@ -3,11 +3,13 @@
     python benchmarks/suite.py cpu -o FOLDER --minutes 60
     python benchmarks/suite.py gpu -o FOLDER --minutes 8 --lanes 8 --at-once 11 --evaluations 4
     python benchmarks/suite.py gpu -o FOLDER --tasks 4 --arm all --arm "without race" --arm none
+    python benchmarks/suite.py cpu -o FOLDER --draw 10 --arm all --arm "without templates" --arm none
     python benchmarks/suite_table.py FOLDER --json benchmarks/results/suite_h200.json
 
 Every task is optimized by the embedded default, and its winner is judged anew, against eager,
 torch.compile and, on a GPU, max-autotune. Of the GPU suite these are the 13 tasks that
-results/README.md began with, and 20 others that `Random(22)` draws. Run it again to go on: what is
+results/README.md began with, and 20 others that `Random(22)` draws; `--draw N` has it draw N tasks
+of the suite, so that the first of more are the same. Run it again to go on: what is
 done is kept in the folder. `--arm` leaves a part out ("without PART"), or all but one ("only PART",
 with what it cannot do without); "none" is the compiler's program alone. Numbers are swept on a GPU
 only by an arm that says so ("with sweep").
@@ -127,10 +129,13 @@ def make_plans(chosen: argparse.Namespace) -> list[PartlyPlan]:
     ]
 
 
-def chosen_problems(suite: str, most: int | None) -> list[Problem]:
-    """Those of the rule, in its order, and of them the first so many."""
+def chosen_problems(suite: str, most: int | None, drawn: int | None = None) -> list[Problem]:
+    """Those of the rule, in its order, and of them the first so many; or as many drawn ones."""
     found = {problem.name: problem for problem in find_problems([suite], Selection())}
     names = list(found)
+    if drawn is not None:
+        drawn_names = random.Random(DRAWN_BY).sample(sorted(names), len(names))
+        return [found[name] for name in drawn_names[:drawn]]
     if suite == "gpu":
         others = sorted(set(names) - set(FIRST_OF_GPU))
         names = FIRST_OF_GPU + sorted(random.Random(DRAWN_BY).sample(others, MORE_OF_GPU))
@@ -203,6 +208,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=None, help="so many tasks; as many as lanes")
     parser.add_argument("--arm", action="append", default=None)
     parser.add_argument("--tasks", type=int, default=None, help="only the first so many")
+    parser.add_argument("--draw", type=int, default=None, help="so many tasks, drawn by a rule")
     parser.add_argument("--task", action="append", default=None, help="only these of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -211,7 +217,7 @@ def main() -> None:
     chosen = parser.parse_args()
     chosen.at_once = chosen.at_once or chosen.lanes
     plans = make_plans(chosen)
-    problems = chosen_problems(chosen.suite, chosen.tasks)
+    problems = chosen_problems(chosen.suite, chosen.tasks, chosen.draw)
     wanted = [each for each in problems if chosen.task is None or each.name in chosen.task]
     left = solve(plans, wanted, chosen)
     print(f"{left} left" if left else "all done", flush=True)

@@ -14,7 +14,7 @@ from kernel_smith.proposers.seed.own_cpp import CppKernels
 # rows, inner, columns: edges of tiles, few rows, more than is packed at once, crowded rows
 SIZES = [
     *((1, 7, 5), (3, 300, 33), (23, 37, 66), (29, 17, 65)),
-    *((64, 64, 64), (37, 600, 31), (25, 512, 40)),
+    *((64, 64, 64), (37, 600, 31), (25, 512, 40), (70, 321, 50)),
 ]
 TYPES = {"torch.float32": torch.float32, "torch.float64": torch.float64}
 

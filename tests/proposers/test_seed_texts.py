@@ -212,7 +212,7 @@ def test_a_wrapper_becomes_plain_torch() -> None:
     body = rewritten(CALL.split("args.clear()")[1], {"triton_poi_0"})
     assert body.library_calls == ["mm"]
     assert body.text.splitlines() == [
-        "buf0 = torch.empty((40, 100), dtype=torch.float32, device=x.device)",
+        "buf0 = torch.empty(40, 100, dtype=torch.float32, device=x.device)",
         "torch.mm(x, torch.as_strided(weight, (100, 100), (1, 100), weight.storage_offset() + 7), "
         "out=buf0)",
         "assert buf0.stride(0) == 100 and buf0.stride(2) == 1",

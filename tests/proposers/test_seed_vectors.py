@@ -149,7 +149,62 @@ LARGEST_AT = """extern "C" void largest_at(const float* in_ptr0, int64_t* out_pt
     }
 }
 """
-KERNELS = (ROW_SUM, COLUMN_SUM, EXTREMES, LONG_SUM, SHARED_SUM, IS_ANY_ODD, MANTISSAS, LARGEST_AT)
+HALVES = """extern "C" void halves(const at::Half* in_ptr0, float* out_ptr0, at::Half* out_ptr1)
+{
+    for(int64_t x0=0; x0<37; x0+=1)
+    {
+        float tmp_acc0 = 0;
+        for(int64_t x1=0; x1<1001; x1+=1)
+        {
+            auto tmp0 = in_ptr0[x1 + 1001L*x0];
+            auto tmp1 = c10::convert<float>(tmp0);
+            tmp_acc0 = tmp_acc0 + tmp1;
+        }
+        out_ptr0[x0] = tmp_acc0;
+        #pragma GCC ivdep
+        for(int64_t x1=0; x1<1001; x1+=1)
+        {
+            auto tmp0 = in_ptr0[x1 + 1001L*x0];
+            auto tmp1 = c10::convert<float>(tmp0);
+            auto tmp2 = out_ptr0[x0];
+            auto tmp3 = float(tmp1 * tmp2);
+            auto tmp4 = c10::convert<at::Half>(tmp3);
+            out_ptr1[x1 + 1001L*x0] = tmp4;
+        }
+    }
+}
+"""
+SHARED_HALVES = """extern "C" void shared_halves(const at::Half* in_ptr0, at::Half* in_out_ptr0)
+{
+    auto out_ptr0 = in_out_ptr0;
+    #pragma omp parallel
+    {
+        #pragma omp for
+        for(int64_t x0=0; x0<37037; x0+=1)
+        {
+            auto tmp0 = in_ptr0[x0];
+            auto tmp1 = c10::convert<float>(tmp0);
+            auto tmp2 = out_ptr0[x0];
+            auto tmp3 = c10::convert<float>(tmp2);
+            auto tmp4 = float(tmp1 / tmp3);
+            auto tmp5 = c10::convert<at::Half>(tmp4);
+            in_out_ptr0[x0] = tmp5;
+        }
+    }
+}
+"""
+KERNELS = (
+    HALVES,
+    SHARED_HALVES,
+    ROW_SUM,
+    COLUMN_SUM,
+    EXTREMES,
+    LONG_SUM,
+    SHARED_SUM,
+    IS_ANY_ODD,
+    MANTISSAS,
+    LARGEST_AT,
+)
 FUNCTIONS = {"exp": (-103.0, 88.7), "log": (1e-38, 1e4), "tanh": (-12.0, 12.0), "erf": (-5.0, 5.0)}
 ODD = [math.inf, -math.inf, math.nan, 0.0, 1e-42, -1e-42, 1e-6, 200.0, -200.0]
 
@@ -166,11 +221,19 @@ def kernels() -> Library:
 
 
 def test_a_sum_may_be_added_up_in_another_order() -> None:
+    short = with_vectors(ROW_SUM.replace("x1<1001", "x1<100"))
+    assert "            #pragma omp simd reduction(+:tmp_acc0)\n            for(int64_t x1" in short
+    assert "branchless::exp(tmp0)" in short
+
+
+def test_long_rows_are_added_up_in_lanes_and_what_is_left_of_them_is_vectors_too() -> None:
     marked = with_vectors(ROW_SUM)
-    assert (
-        "            #pragma omp simd reduction(+:tmp_acc0)\n            for(int64_t x1" in marked
-    )
-    assert "branchless::exp(tmp0)" in marked
+    assert "for(int64_t x1=x1_block; x1<x1_block + 64; x1+=1)" in marked
+    assert "for(int64_t x1=960; x1<1001; x1+=1)" in marked
+    assert marked.count("#pragma omp simd\n") == 2 and "reduction" not in marked
+    assert "tmp_acc0 = tmp_acc0 + in_one<64>(tmp_acc0_of," in marked
+    whole = with_vectors(ROW_SUM.replace("x1<1001", "x1<960"))
+    assert whole.count("#pragma omp simd\n") == 1
 
 
 # What comes after a sum is more than a line.
@@ -244,7 +307,7 @@ def test_a_loop_around_threads_is_left_alone() -> None:
 def test_a_long_sum_needs_no_chunks_in_double_precision() -> None:
     marked = with_vectors(LONG_SUM)
     assert "double tmp_acc0 = 0;" in marked and "ascade" not in marked
-    assert "#pragma omp simd reduction(+:tmp_acc0)" in marked
+    assert "double tmp_acc0_of[64];" in marked
 
 
 def test_threads_share_out_blocks_of_a_sum() -> None:
@@ -279,7 +342,7 @@ def test_a_loop_over_distant_elements_is_left_alone_and_calls_the_library() -> N
 
 def test_a_condition_is_no_obstacle() -> None:
     masked = ROW_SUM.replace("std::exp(tmp0)", "x1 <= x0 && true ? std::exp(tmp0) : 0.0f")
-    assert "#pragma omp simd reduction(+:tmp_acc0)" in with_vectors(masked)
+    assert "auto& tmp_acc0 = tmp_acc0_of[" in with_vectors(masked)
 
 
 def test_reductions_are_right(kernels: Library) -> None:
@@ -295,10 +358,49 @@ def test_reductions_are_right(kernels: Library) -> None:
     assert total.item() == pytest.approx(x.double().sum().item(), rel=1e-4)
 
 
+def test_halves_go_through_buffers_of_floats(kernels: Library) -> None:
+    text = with_vectors(HALVES)
+    assert text.count("widen(in_ptr0 + (1001L*x0), in_ptr0_wide, 1001);") == 2
+    assert "narrow(out_ptr1_rounded, out_ptr1 + (1001L*x0), 1001);" in text
+    assert "convert<at::Half>" not in text
+    x = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(6)).half()
+    sums, y = torch.empty(ROWS), torch.empty(ROWS, COLUMNS, dtype=torch.half)
+    kernels.halves(x, sums, y)
+    torch.testing.assert_close(sums, x.float().sum(1))
+    assert torch.equal(y, (x.float() * sums[:, None]).half())
+
+
+def test_threads_share_out_blocks_of_halves(kernels: Library) -> None:
+    text = with_vectors(SHARED_HALVES)
+    assert (
+        "#pragma omp for\n        for(int64_t x0_block=0; x0_block<37037; x0_block+=1024)" in text
+    )
+    assert "widen(in_ptr0 + (x0_block), in_ptr0_wide, x0_end - x0_block);" in text
+    draw = torch.Generator().manual_seed(7)
+    x, y = torch.randn(2, ROWS * COLUMNS, generator=draw).half()
+    special = torch.tensor([0.0, -0.0, 1e-7, 6e-8, 1e-5, 65504, math.inf, -math.inf, math.nan])
+    for at in (0, 700, len(x) - 9):  # within vectors, and in what is left
+        x[at : at + 9], y[at : at + 9] = special.half(), 1
+    expected = (x.float() / y.float()).half()
+    kernels.shared_halves(x, y)
+    torch.testing.assert_close(y, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "out_ptr1[x1 + 1001L*x0] = decltype(tmp4)(tmp4);",
+        "auto tmp5 = float(tmp4); out_ptr1[x1 + 1001L*x0] = tmp4;",
+    ],
+)
+def test_halves_of_other_kinds_are_stored_as_they_are(line: str) -> None:
+    text = with_vectors(HALVES.replace("out_ptr1[x1 + 1001L*x0] = tmp4;", line))
+    assert "convert<at::Half>(tmp3)" in text
+
+
 def test_whether_any_is_true_is_a_vector_of_words(kernels: Library) -> None:
     text = with_vectors(IS_ANY_ODD)
-    assert "int32_t tmp_acc0 = 0;" in text
-    assert "#pragma omp simd reduction(|:tmp_acc0)" in text
+    assert "int32_t tmp_acc0 = 0;" in text and "int32_t tmp_acc0_of[64];" in text
     assert "auto tmp1 = whole_word(out_ptr0[x0]);" in text
     x = torch.randn(ROWS, COLUMNS)
     x[3, 999] = math.nan

@@ -103,6 +103,36 @@ using half = Half;
 """,
     ),
     Helper(
+        r"\b(widen|narrow)\(",
+        """\
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+inline void widen(const Half* from, float* to, int64_t count) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)(from + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + i))));
+#endif
+    for (; i < count; ++i) to[i] = from[i];
+}
+inline void narrow(const float* from, Half* to, int64_t count) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i*)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), 0));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i*)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+#endif
+    for (; i < count; ++i) to[i] = from[i];
+}
+""",
+    ),
+    Helper(
         r"\bc10::convert<",
         """\
 namespace c10 {
@@ -284,19 +314,21 @@ inline To same_bits(From from) {
         """\
 namespace branchless {
 inline float exp(float x) {
-    float inside = x > 89.0f ? 89.0f : x;  // a NaN stays one
-    inside = inside < -104.0f ? -104.0f : inside;
     const float whole = 12582912.0f;  // what is added to it is rounded to a whole number
-    const float shifted = std::fma(inside, 1.44269504f, whole), n = shifted - whole;
-    const float r = std::fma(n, -1.42860677e-6f, std::fma(n, -0.693145752f, inside));
+    const float shifted = std::fma(x, 1.44269504f, whole), n = shifted - whole;
+    const float r = std::fma(n, -1.42860677e-6f, std::fma(n, -0.693145752f, x));
     float p = std::fma(r, 1.38146000e-3f, 8.36871564e-3f);
     p = std::fma(p, r, 4.16683890e-2f);
     p = std::fma(p, r, 1.66665211e-1f);
     p = std::fma(p, r, 4.99999940e-1f);
     p = std::fma(p, r * r, r + 1);
-    // Two steps: the power alone may be too large, or too small, for a float.
-    const int32_t power = same_bits<int32_t>(shifted) - 0x4b400000, half = power >> 1;
-    return p * same_bits<float>((half + 127) << 23) * same_bits<float>((power - half + 127) << 23);
+    // The power is added to the exponent of p. Of tiny results 2^-64 of it are left for later.
+    const bool tiny = x < -80.0f;
+    const uint32_t power = same_bits<uint32_t>(shifted) + (tiny ? 64 : 0);
+    const float near = same_bits<float>(same_bits<uint32_t>(p) + (power << 23));
+    const float found = near * (tiny ? 0x1p-64f : 1.0f);
+    const float above = x < -104.0f ? 0.0f : found;
+    return x < 88.72283f ? above : x + std::numeric_limits<float>::infinity();  // a NaN stays one
 }
 inline double exp(double x) { return std::exp(x); }
 }
@@ -402,6 +434,29 @@ inline int32_t whole_word(bool truth) {
 """,
     ),
     Helper(
+        r"\bapart\(",
+        """\
+// A place whose origin g++ cannot see: it would gather what neighbouring iterations load.
+inline int64_t apart(int64_t place) {
+    asm("" : "+r"(place));
+    return place;
+}
+""",
+    ),
+    Helper(
+        r"\bin_one<",
+        """\
+// One value out of those of all lanes, half of which are joined with the other half at once.
+template <int64_t COUNT, typename T, typename Join>
+inline T in_one(T* of, Join join) {
+    #pragma omp simd
+    for (int64_t i = 0; i < COUNT / 2; ++i) of[i] = join(of[i], of[i + COUNT / 2]);
+    if constexpr (COUNT > 2) return in_one<COUNT / 2>(of, join);
+    else return of[0];
+}
+""",
+    ),
+    Helper(
         r"\breduction\(largest:",
         """\
 #pragma omp declare reduction(largest : float, double : \\
@@ -419,10 +474,12 @@ inline int32_t whole_word(bool truth) {
 
 
 _TEMPLATES = {
-    "vectors": r"\b(?:Product|Gram|Convolution|Attention|EmbeddingBag)<",
+    "vectors": r"\b(?:Product|Gram|Convolution|Depthwise|Attention|EmbeddingBag)<",
     "product": r"\b(?:Product|Gram|Convolution|Attention)<",
     "gram": r"\bGram<",
+    "boxes": r"\b(?:Convolution|Depthwise)<",
     "convolution": r"\bConvolution<",
+    "depthwise": r"\bDepthwise<",
     "attention": r"\bAttention<",
     "embedding_bag": r"\bEmbeddingBag<",
 }

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 LOOP = re.compile(r"^( *)for\(int64_t (\w+)=0; \2<(\d+); \2\+=1\)\n", re.MULTILINE)
+NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # a pragma of ours says as much
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,10 @@ class Loop:
     count: str
     indent: str
     body: str
+
+    @property
+    def head(self) -> str:
+        return f"for(int64_t {self.variable}=0; {self.variable}<{self.count}; {self.variable}+=1)"
 
 
 def loops_of(text: str) -> list[Loop]:

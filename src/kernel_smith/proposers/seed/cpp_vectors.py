@@ -9,11 +9,21 @@ loop lie far apart, it is the loop around it whose iterations are neighbours in 
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 from kernel_smith.proposers.seed.cpp_columns import by_one_thread, side_by_side
-from kernel_smith.proposers.seed.cpp_loops import LOOP, Loop, loop_at, loops_of
+from kernel_smith.proposers.seed.cpp_halves import through_floats
+from kernel_smith.proposers.seed.cpp_lanes import in_lanes
+from kernel_smith.proposers.seed.cpp_loops import LOOP, NO_CONFLICT, Loop, loop_at, loops_of
+from kernel_smith.proposers.seed.cpp_tables import with_tables
 
-_BLOCK = 1024  # iterations of a loop that threads share
+Sums: TypeAlias = Mapping[str, Sequence[str]]
+"""What a loop adds up, by how."""
+
+_BLOCK = 1024  # iterations of a loop that threads share, or whose halves go through a buffer
 _NAME = r"[A-Za-z_]\w*"
 _ACCUMULATED = (
     (re.compile(rf"^\s*({_NAME}) = \1 \+ \w+;$", re.MULTILINE), "+"),
@@ -30,7 +40,6 @@ _ALIAS = re.compile(rf"^ *auto ({_NAME}) = ({_NAME});$", re.MULTILINE)
 _SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
 _CALLS = re.compile(r"\bstd::(exp|log|tanh|erf|frexp)\(")
 _OWN_RESULT = re.compile(r"\bstd::frexp\(\w+, &\w+\)")  # written to a variable of the iteration
-_NO_CONFLICT = re.compile(r" *#pragma GCC ivdep\n\Z")  # another pragma says as much
 # Between loops that threads share out together there is no room for a pragma.
 _COLLAPSED = re.compile(r"#pragma omp for collapse\(\d+\)\n(?: *for\(.*\n *\{\n)+\Z")
 _PARALLEL_LOOP = re.compile(r"#pragma omp for\n\Z")
@@ -77,15 +86,16 @@ def _marked(kernel: str, loop: Loop, around: Loop | None) -> str:
         return kernel
     before = kernel[: loop.begin]
     near = _neighbours(loop.body, loop.variable)
+    shared = _PARALLEL_LOOP.search(before)
+    if near and around and not sums and NO_CONFLICT.search(before):
+        tabled = with_tables(kernel, loop)
+        if tabled:
+            return tabled
+    if near and (sums or shared or NO_CONFLICT.search(before)):
+        place = _shared if shared else _alone
+        return place(*_without_calls(kernel, loop), sums)
     if not sums:  # of such loops the compiler says itself whether elements depend on each other
-        shared = _PARALLEL_LOOP.search(before)
-        independent = near and (shared or _NO_CONFLICT.search(before))
-        place = _insert if shared else _alone
-        return place(*_without_calls(kernel, loop), "simd") if independent else kernel
-    if near:
-        clauses = "".join(f" reduction({how}:{', '.join(names)})" for how, names in sums.items())
-        place = _in_blocks if _PARALLEL_LOOP.search(before) else _alone
-        return place(*_without_calls(kernel, loop), f"simd{clauses}")
+        return kernel
     if around is None or not _neighbours(around.body, around.variable):
         return kernel
     if len(LOOP.findall(around.body)) > 1:
@@ -96,7 +106,7 @@ def _marked(kernel: str, loop: Loop, around: Loop | None) -> str:
     if columns is None:
         may_be_marked = "#pragma" not in around.body and not _COLLAPSED.search(before_around)
         return _insert(vectors, marked, "simd") if may_be_marked else kernel
-    return _NO_CONFLICT.sub("", vectors[: marked.begin]) + columns + vectors[marked.end :]
+    return NO_CONFLICT.sub("", vectors[: marked.begin]) + columns + vectors[marked.end :]
 
 
 def _without_calls(kernel: str, loop: Loop) -> tuple[str, Loop]:
@@ -108,7 +118,7 @@ def _without_calls(kernel: str, loop: Loop) -> tuple[str, Loop]:
     return kernel, loop_at(kernel, found)
 
 
-def _accumulated(body: str) -> dict[str, list[str]] | None:
+def _accumulated(body: str) -> Sums | None:
     """What is added up, by how; None where something else stands in the way."""
     sums: dict[str, list[str]] = {}
     for pattern, how in _ACCUMULATED:
@@ -133,7 +143,7 @@ def _neighbours(body: str, variable: str) -> bool:
     )
 
 
-def _alone(kernel: str, loop: Loop, what: str) -> str:
+def _alone(kernel: str, loop: Loop, sums: Sums) -> str:
     """What is the same for all iterations is read before them. Left inside, it makes g++ think of
     the first one as different from the others."""
     stored = {name for name, _ in _STORE.findall(loop.body)}
@@ -144,17 +154,55 @@ def _alone(kernel: str, loop: Loop, what: str) -> str:
         for found in _LOAD.finditer(loop.body)
         if found[1] not in stored and not re.search(rf"\b{loop.variable}\b|tmp", found[2])
     ]
-    if not same:
-        return _insert(kernel, loop, what)
-    text = kernel[loop.begin : loop.end]
+    body = loop.body
     for line in same:
-        text = text.replace(line, "", 1)
+        body = body.replace(line, "", 1)
     indent = loop.indent
     before = "".join(f"{indent}{_in_whole_words(line.strip(), kernel)}\n" for line in same)
-    return (
-        f"{_NO_CONFLICT.sub('', kernel[: loop.begin])}{indent}{{\n{before}"
-        f"{indent}#pragma omp {what}\n{text}{indent}}}\n{kernel[loop.end :]}"
+    text = _along_a_row(kernel, replace(loop, body=body), sums)
+    if same or text.startswith(f"{indent}float "):  # names that hold for this loop only
+        text = f"{indent}{{\n{before}{text}{indent}}}\n"
+    return NO_CONFLICT.sub("", kernel[: loop.begin]) + text + kernel[loop.end :]
+
+
+def _along_a_row(kernel: str, loop: Loop, sums: Sums) -> str:
+    """The text of a loop that one thread runs, with a pragma."""
+    buffered = through_floats(kernel, loop, loop.count, "0", loop.count)
+    if buffered.is_used and int(loop.count) > _BLOCK:
+        return _by_blocks(kernel, loop, sums)
+    inner = buffered.loop
+    marked = f"{loop.indent}#pragma omp {_simd(sums)}\n{loop.indent}{loop.head}\n{inner.body}"
+    return buffered.around(in_lanes(kernel, inner, sums) or marked, loop.indent)
+
+
+def _shared(kernel: str, loop: Loop, sums: Sums) -> str:
+    """Threads share out blocks, and each adds up its own: into a variable that the others do not
+    see, so that it cannot be the sum of a shared loop."""
+    if not sums and not through_floats(kernel, loop, loop.count, "0", loop.count).is_used:
+        return _insert(kernel, loop, "simd")
+    return kernel[: loop.begin] + _by_blocks(kernel, loop, sums) + kernel[loop.end :]
+
+
+def _by_blocks(kernel: str, loop: Loop, sums: Sums) -> str:
+    name, count, indent = loop.variable, loop.count, loop.indent
+    first, end = f"{name}_block", f"{name}_end"
+    buffered = through_floats(kernel, loop, str(_BLOCK), first, f"{end} - {first}")
+    inner = (
+        f"{indent}    #pragma omp {_simd(sums)}\n"
+        f"{indent}    for(int64_t {name}={first}; {name}<{end}; {name}+=1)\n"
+        f"{textwrap.indent(buffered.loop.body, '    ')}"
     )
+    return (
+        f"{indent}for(int64_t {first}=0; {first}<{count}; {first}+={_BLOCK})\n"
+        f"{indent}{{\n"
+        f"{indent}    const int64_t {end} = std::min<int64_t>({first} + {_BLOCK}, {count});\n"
+        f"{buffered.around(inner, f'{indent}    ')}"
+        f"{indent}}}\n"
+    )
+
+
+def _simd(sums: Sums) -> str:
+    return "simd" + "".join(f" reduction({how}:{', '.join(names)})" for how, names in sums.items())
 
 
 def _in_whole_words(load: str, kernel: str) -> str:
@@ -166,26 +214,8 @@ def _in_whole_words(load: str, kernel: str) -> str:
 
 def _insert(kernel: str, loop: Loop, what: str) -> str:
     """A loop that is shared out among threads already has a pragma, which takes one word more."""
-    before, after = _NO_CONFLICT.sub("", kernel[: loop.begin]), kernel[loop.begin :]
+    before, after = NO_CONFLICT.sub("", kernel[: loop.begin]), kernel[loop.begin :]
     shared = _PARALLEL_LOOP.search(before)
     if shared:
         return before[: shared.start()] + f"#pragma omp for {what}\n" + after
     return f"{before}{loop.indent}#pragma omp {what}\n{after}"
-
-
-def _in_blocks(kernel: str, loop: Loop, what: str) -> str:
-    """Threads share out blocks, and each adds up its own: into a variable that the others do not
-    see, so that it cannot be the sum of a shared loop."""
-    name, count, indent = loop.variable, loop.count, loop.indent
-    body = "".join(f"    {line}\n" for line in loop.body.splitlines())
-    end = f"std::min<int64_t>({name}_block + {_BLOCK}, {count})"
-    blocks = (
-        f"{indent}for(int64_t {name}_block=0; {name}_block<{count}; {name}_block+={_BLOCK})\n"
-        f"{indent}{{\n"
-        f"{indent}    const int64_t {name}_end = {end};\n"
-        f"{indent}    #pragma omp {what}\n"
-        f"{indent}    for(int64_t {name}={name}_block; {name}<{name}_end; {name}+=1)\n"
-        f"{body}"
-        f"{indent}}}\n"
-    )
-    return kernel[: loop.begin] + blocks + kernel[loop.end :]

@@ -20,10 +20,11 @@ Call = TypeVar("Call", Product, Convolution, Attention, EmbeddingBag)
 _TYPES = {"torch.float32": "float", "torch.float64": "double"}
 _INDICES = {"torch.int64": "int64_t", "torch.int32": "int32_t"}
 _GRAM_COLUMNS = 256  # with more of them a general product makes better use of the cache
+_FEW_CHANNELS = 4  # of a group: so small matrices are no work for a product
 
 
 class CppKernels(OwnKernels):
-    """Instances of `Product`, `Gram`, `Convolution`, `Attention` and `EmbeddingBag`."""
+    """Instances of the templates in `templates/*.hpp`, such as `Product` and `Attention`."""
 
     device = "cpu"
 
@@ -44,11 +45,12 @@ class CppKernels(OwnKernels):
         kind = _TYPES.get(found.dtype)
         if kind is None or not found.has_flat_result:
             return None
+        write = _depthwise if _is_depthwise(found) else _convolution
         verb = "convolve_transposed" if found.transposed else "convolve"
         taps = "x".join(str(extent) for extent in found.weight.size[2:] if extent > 1) or "1"
         inside, outside = found.channels
         base = f"{verb}_{taps}_from_{found.groups * inside}_to_{found.groups * outside}"
-        name = self._write(base, _convolution, kind, found)
+        name = self._write(base, write, kind, found)
         operands = [found.bias, found.x, found.weight, found.y]
         return _launch(name, [one.passed for one in operands if one is not None], visit)
 
@@ -112,7 +114,32 @@ def _gram(name: str, kind: str, product: Product) -> str:
     )
 
 
+def _is_depthwise(found: Convolution) -> bool:
+    inside, outside = found.channels
+    return found.groups > 1 and inside * outside <= _FEW_CHANNELS and not found.transposed
+
+
 def _convolution(name: str, kind: str, found: Convolution) -> str:
+    instance = (
+        f"Convolution<{kind}, {_numbers(found)}, Size, Result, Taps, Step, Padding, Dilation,\n"
+        f"                {str(found.transposed).lower()}, X, Weight, Y>"
+    )
+    return _convolving(name, kind, found, instance)
+
+
+def _depthwise(name: str, kind: str, found: Convolution) -> str:
+    instance = (
+        f"Depthwise<{kind}, {_numbers(found)}, Size, Result, Taps, Step, Padding, Dilation,\n"
+        "              X, Weight, Y>"
+    )
+    return _convolving(name, kind, found, instance)
+
+
+def _numbers(found: Convolution) -> str:
+    return _list((found.x.size[0], found.groups, *found.channels))
+
+
+def _convolving(name: str, kind: str, found: Convolution, instance: str) -> str:
     boxes = "\n".join(
         f"    using {key.capitalize()} = Box<{_list(box)}>;" for key, box in found.boxes.items()
     )
@@ -120,13 +147,11 @@ def _convolution(name: str, kind: str, found: Convolution) -> str:
         f"    using {key} = Strides<{_list(operand.stride)}>;"
         for key, operand in (("X", found.x), ("Weight", found.weight), ("Y", found.y))
     )
-    numbers = _list((found.x.size[0], found.groups, *found.channels))
     bias = [f"const {kind}* bias"] if found.bias else []
     parameters = [*bias, f"const {kind}* x", f"const {kind}* weight", f"{kind}* y"]
     return (
         f'extern "C" void {name}({", ".join(parameters)})\n{{\n{boxes}\n{strides}\n'
-        f"    Convolution<{kind}, {numbers}, Size, Result, Taps, Step, Padding, Dilation,\n"
-        f"                {str(found.transposed).lower()}, X, Weight, Y>::convolve(\n"
+        f"    {instance}::convolve(\n"
         f"        x, weight, y, {'bias' if bias else 'nullptr'});\n}}"
     )
 

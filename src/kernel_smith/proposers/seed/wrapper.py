@@ -144,7 +144,9 @@ class _Rewriter(ast.NodeTransformer):
         dtype = ast.unparse(node.args[2])
         where = "" if device == "cpu" else f", device={self._device}"
         if stride == contiguous_strides(size):
-            return _expression(f"torch.empty({size}, dtype={dtype}{where})")
+            # A tuple would make torch try another overload first, for most of a microsecond.
+            extents = ", ".join(map(str, size)) or "()"
+            return _expression(f"torch.empty({extents}, dtype={dtype}{where})")
         return _expression(f"torch.empty_strided({size}, {stride}, dtype={dtype}{where})")
 
     def _view(self, node: ast.Call) -> ast.expr:

@@ -1,15 +1,4 @@
 // A convolution as a product: weights, a row for each channel of the result, times patches of x.
-template <int64_t D_, int64_t H_, int64_t W_>
-struct Box {
-    static constexpr int64_t D = D_, H = H_, W = W_;
-};
-
-// How far elements lie apart from image to image, channel to channel, and within an image.
-template <int64_t IMAGE_, int64_t CHANNEL_, int64_t D_, int64_t H_, int64_t W_>
-struct Strides {
-    static constexpr int64_t IMAGE = IMAGE_, CHANNEL = CHANNEL_, D = D_, H = H_, W = W_;
-};
-
 // Where a tap finds its element along one axis; -1 where there is none.
 template <int64_t SIZE, int64_t STEP, int64_t PADDING, int64_t DILATION, bool TRANSPOSED>
 inline int64_t tapped(int64_t result, int64_t tap) {
@@ -71,8 +60,6 @@ template <typename T, int64_t IMAGES, int64_t GROUPS, int64_t IN, int64_t OUT, t
 struct Convolution {
     static constexpr int64_t TAPS = Taps::D * Taps::H * Taps::W, INNER = TAPS * IN;
     static constexpr int64_t PIXELS = Result::D * Result::H * Result::W;
-    // So few channels are no matrices.
-    static constexpr bool FEW = !TRANSPOSED && IN * OUT <= 4 && GROUPS > 1 && X::W == 1 && Step::W <= 2;
     using Columns = Patches<IN, Size, Result, Taps, Step, Padding, Dilation, TRANSPOSED, X>;
     using Each = Product<T, OUT, INNER, PIXELS, Layout<INNER, 1>, Columns, Layout<Y::CHANNEL, Y::W>,
                          Layout<1, 0>>;
@@ -81,54 +68,12 @@ struct Convolution {
         const std::unique_ptr<T[]> rows(new T[GROUPS * OUT * INNER]);
         #pragma omp parallel for
         for (int64_t row = 0; row < GROUPS * OUT; ++row) arrange(weight, row, rows.get() + row * INNER);
-        if constexpr (FEW) directly(x, rows.get(), y, bias);
-        else for (int64_t g = 0; g < GROUPS; ++g)
+        for (int64_t g = 0; g < GROUPS; ++g)
             Each::multiply(rows.get() + g * OUT * INNER, x + g * IN * X::CHANNEL, y + g * OUT * Y::CHANNEL,
                            bias ? bias + g * OUT : nullptr, IMAGES, 0, X::IMAGE, Y::IMAGE);
     }
 
   private:
-    static constexpr int64_t LINE = Result::W < 2048 ? Result::W : 2048;  // which stays in the cache
-
-    // Line by line of the result, all taps one after the other.
-    static void directly(const T* x, const T* rows, T* y, const T* bias) {
-        #pragma omp parallel for collapse(3)
-        for (int64_t image = 0; image < IMAGES; ++image)
-            for (int64_t row = 0; row < GROUPS * OUT; ++row)
-                for (int64_t at = 0; at < Result::D * Result::H; ++at)
-                    for (int64_t first = 0; first < Result::W; first += LINE)
-                        one_line(x + image * X::IMAGE + row / OUT * IN * X::CHANNEL, rows + row * INNER,
-                                 y + image * Y::IMAGE + row * Y::CHANNEL + at * Result::W * Y::W,
-                                 bias ? bias[row] : T(0), at, first);
-    }
-
-    static void one_line(const T* x, const T* weights, T* y, T bias, int64_t at, int64_t first) {
-        T line[LINE];
-        std::fill_n(line, LINE, bias);
-        for (int64_t i = 0; i < IN; ++i)
-            for (int64_t tap = 0; tap < Taps::D * Taps::H; ++tap) {
-                const int64_t d = tapped<Size::D, Step::D, Padding::D, Dilation::D, false>(
-                    at / Result::H, tap / Taps::H);
-                const int64_t h = tapped<Size::H, Step::H, Padding::H, Dilation::H, false>(
-                    at % Result::H, tap % Taps::H);
-                if (d < 0 || h < 0) continue;
-                add(x + i * X::CHANNEL + d * X::D + h * X::H, weights + tap * Taps::W * IN + i, line, first);
-            }
-        for (int64_t w = first; w < std::min(first + LINE, Result::W); ++w) y[w * Y::W] = line[w - first];
-    }
-
-    static void add(const T* x, const T* weights, T* line, int64_t first) {
-        #pragma GCC unroll 16
-        for (int64_t tap = 0; tap < Taps::W; ++tap) {
-            const int64_t shift = tap * Dilation::W - Padding::W, last = Size::W - 1 - shift;
-            const int64_t from = std::max(first, shift < 0 ? (-shift + Step::W - 1) / Step::W : 0);
-            const int64_t to = last < 0 ? 0 : std::min({Result::W, first + LINE, last / Step::W + 1});
-            #pragma omp simd
-            for (int64_t w = from; w < to; ++w)
-                line[w - first] += weights[tap * IN] * x[w * Step::W + shift];
-        }
-    }
-
     // Weights are there by channel of the result and of x; the other way round if TRANSPOSED.
     static void arrange(const T* weight, int64_t row, T* arranged) {
         const int64_t first = row / OUT * IN;

@@ -10,8 +10,8 @@ struct Gram {
     static void multiply(const T* x, T* c, int64_t batch, int64_t x_step, int64_t c_step) {
         const std::unique_ptr<T[]> packed(new T[Upper::DEEPEST * WIDE]()), upper(new T[(SIZE + TILE_ROWS) * WIDE]);
         for (int64_t i = 0; i < batch; ++i) {
-            for (int64_t top = 0; top < INNER; top += DEPTH) {
-                const int64_t depth = std::min(DEPTH, INNER - top);
+            for (int64_t top = 0; top < INNER; top += Upper::DEEPEST) {
+                const int64_t depth = std::min(Upper::DEEPEST, INNER - top);
                 const T* rows = x + i * x_step + top * X::DOWN;
                 if (READABLE && (INNER - top - depth) * X::DOWN >= WIDE) {
                     each_strip<X::DOWN>(rows, upper.get(), depth, top > 0);

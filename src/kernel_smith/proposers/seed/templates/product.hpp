@@ -2,12 +2,15 @@
 // stays in registers while it goes through a row of A and a column of B.
 #if defined(__AVX512F__)
 constexpr int64_t TILE_ROWS = 8, TILE_VECTORS = 3;
+constexpr int64_t MANY_ROWS = 64;  // for which it pays to pack B however it lies
 #elif defined(__AVX__)
 constexpr int64_t TILE_ROWS = 6, TILE_VECTORS = 2;
+constexpr int64_t MANY_ROWS = std::numeric_limits<int64_t>::max();
 #else
 constexpr int64_t TILE_ROWS = 8, TILE_VECTORS = 2;
+constexpr int64_t MANY_ROWS = std::numeric_limits<int64_t>::max();
 #endif
-constexpr int64_t DEPTH = 256 /* of A and B in one go */, FEW_ROWS = 24;
+constexpr int64_t DEPTH = 256 /* of A and B in one go, or a quarter more */, FEW_ROWS = 24;
 constexpr int64_t DOT_ROWS = 4, DOT_COLUMNS = 4;
 
 // Elements of a matrix lie DOWN apart in a column and RIGHT apart in a row.
@@ -35,10 +38,12 @@ template <typename T, int64_t ROWS, int64_t INNER, int64_t COLUMNS, typename A, 
 struct Product {
     typedef T Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
     static constexpr int64_t LANES = VECTOR_BYTES / sizeof(T), TILE_COLUMNS = TILE_VECTORS * LANES;
-    static constexpr int64_t LAST = COLUMNS % TILE_COLUMNS, DEEPEST = INNER < DEPTH ? INNER : DEPTH;
+    static constexpr int64_t LAST = COLUMNS % TILE_COLUMNS;
+    static constexpr int64_t PARTS = std::max<int64_t>(1, (INNER + 3 * DEPTH / 4 - 1) / DEPTH);
+    static constexpr int64_t DEEPEST = (INNER + PARTS - 1) / PARTS;  // so that none is much less deep
     // Rows that lie a large power of two apart push each other out of the cache.
     static constexpr bool CROWDED = A::RIGHT == 1 && A::DOWN * sizeof(T) % 2048 == 0;
-    static constexpr bool SPREAD = B::RIGHT != 1 || B::DOWN * sizeof(T) % 2048 == 0;
+    static constexpr bool SPREAD = B::RIGHT != 1 || B::DOWN * sizeof(T) % 2048 == 0 || ROWS >= MANY_ROWS;
 
     static void multiply(const T* a, const T* b, T* c, const T* bias = nullptr, int64_t batch = 1,
                          int64_t a_step = 0, int64_t b_step = 0, int64_t c_step = 0) {
@@ -59,7 +64,7 @@ struct Product {
 
     // One product by one thread; `onto` adds it to what C holds.
     static void alone(const T* a, const T* b, T* c, bool onto) {
-        for (int64_t top = 0; top < INNER; top += DEPTH)
+        for (int64_t top = 0; top < INNER; top += DEEPEST)
             for (int64_t j = 0; j < COLUMNS; j += TILE_COLUMNS)
                 some_columns<A>(a, b, c, nullptr, j, top, onto);
     }
@@ -153,7 +158,7 @@ struct Product {
     template <typename Left>
     static void each_column(const T* a, const T* b, T* c, const T* bias, int64_t batch,
                             int64_t a_step, int64_t b_step, int64_t c_step) {
-        for (int64_t top = 0; top < INNER; top += DEPTH)
+        for (int64_t top = 0; top < INNER; top += DEEPEST)
             #pragma omp parallel for collapse(2)
             for (int64_t i = 0; i < batch; ++i)
                 for (int64_t j = 0; j < COLUMNS; j += TILE_COLUMNS)
@@ -165,7 +170,7 @@ struct Product {
         const T *left = a + top * Left::RIGHT, *right = b + top * B::DOWN + column * B::RIGHT;
         const T* start = bias && top == 0 ? bias + column * Bias::RIGHT : nullptr;
         T* place = c + column * C::RIGHT;
-        const int64_t depth = std::min(DEPTH, INNER - top);
+        const int64_t depth = std::min(DEEPEST, INNER - top);
         const bool add = bias || onto || top > 0;
         if (column + TILE_COLUMNS <= COLUMNS) columns<Left, TILE_COLUMNS>(left, right, place, start, column, top, depth, add);
         else if constexpr (LAST > 0) columns<Left, LAST>(left, right, place, start, column, top, depth, add);
