@@ -19,6 +19,7 @@ from kernel_smith.shipping.targets import TARGETS, find_target
 from kernel_smith.shipping.targets.op import op_of
 from kernel_smith.shipping.targets.patch import Patch, make_patch, with_text
 from kernel_smith.shipping.targets.renaming import renamed
+from kernel_smith.shipping.targets.tidying import tidied
 
 TASK = '''
 """Scale rows by a weight. Both have a helper of the same name."""
@@ -209,6 +210,54 @@ def test_what_cannot_be_shipped_there_is_refused(tmp_path: Path) -> None:
     patched("vllm", checkout, optimized())
     with pytest.raises(BadInput, match=r"fast_scale\.py exists already"):
         make_patch(target, op, checkout)
+
+
+COMPILED = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def triton_per_fused__softmax__to_copy_arange_exp_ge_masked_fill_mul_prepare_0(x, y, xnumel):
+    xnumel = 8
+    rnumel = xnumel
+    RBLOCK: tl.constexpr = rnumel
+    xmask = tl.full([8], True, tl.int1)[:]
+    unknown = helper(x)
+    a = 1; b = tl.arange(0, 8)
+    if a:
+        c = 2
+    tl.store(y + b, tl.load(x + b))
+
+
+def run(x, y):
+    triton_per_fused__softmax__to_copy_arange_exp_ge_masked_fill_mul_prepare_0[(1,)](x, y, 8)
+"""
+TIDY = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def triton_per_fused__softmax__to_copy_arang_0(x, y, xnumel):
+    unknown = helper(x)
+    a = 1; b = tl.arange(0, 8)
+    if a:
+        c = 2
+    tl.store(y + b, tl.load(x + b))
+
+
+def run(x, y):
+    triton_per_fused__softmax__to_copy_arang_0[(1,)](x, y, 8)
+"""
+
+
+def test_what_a_compiler_wrote_is_tidied() -> None:
+    assert tidied(COMPILED) == TIDY
+    kept = "class A:\n    x = 1\n\n\ndef f():\n    class B:\n        y = 1\n    return B\n"
+    assert tidied(kept) == kept
 
 
 NAMES = st.sampled_from(["a", "b", "x", "größe"])

@@ -82,6 +82,38 @@ def test_a_change_of_settings_is_traced_anew(model: nn.Module) -> None:
     assert "rsqrt" in seen.text
 
 
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.full((WIDTH,), 2.0))
+        self.scale = torch.ones(1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.mask * self.scale
+
+
+@pytest.mark.parametrize("name", ["mask", "scale"])
+def test_a_graph_reads_the_values_that_are_there_when_it_runs(name: str) -> None:
+    kernel = "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+    plain, x = Masked(), torch.randn(8, WIDTH)
+    fast = replacement_of(plain, x, f"{kernel}        return x + x\n").module(plain)
+    compiled = torch.compile(fast, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), 2 * x)
+        getattr(fast, name).mul_(3)
+        torch.testing.assert_close(compiled(x), 6 * x)
+
+
+def test_sizes_that_an_export_leaves_open_are_the_references(model: nn.Module) -> None:
+    rows = torch.export.Dim("rows", min=2, max=100)
+    with torch.no_grad():
+        exported = torch.export.export(
+            model, (torch.randn(8, WIDTH),), dynamic_shapes={"input": {0: rows}}
+        )
+        x = torch.randn(5, WIDTH)
+        torch.testing.assert_close(exported.module()(x), model(x))
+
+
 def test_functionalized_graphs_hold_the_operator(model: nn.Module) -> None:
     compiled = torch.compile(model[0], fullgraph=True, backend="aot_eager")
     x = torch.randn(16, WIDTH)

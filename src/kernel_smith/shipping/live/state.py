@@ -14,10 +14,13 @@ from typing import Any
 import torch
 
 from kernel_smith.shipping.live.sources import Sources, literal, public_name, refused
-from kernel_smith.shipping.runtime.state import fingerprint, is_statistic
+from kernel_smith.shipping.runtime.state import (
+    MOST_ELEMENTS,
+    OF_NN,
+    fingerprint,
+    is_statistic,
+)
 
-_OF_NN = frozenset(vars(torch.nn.Module()))
-_MOST_ELEMENTS = 4096
 BLANK = '''\
 def blank(kind):
     """A module of a class, with nothing in it."""
@@ -39,7 +42,7 @@ class Rebuilding:
         """Put everything that a module holds where `target` is."""
         self._known[id(module)] = target
         for name, value in vars(module).items():
-            if name not in _OF_NN:
+            if name not in OF_NN:
                 self._set(target, name, value)
         for name, parameter in module._parameters.items():
             self._add_parameter(target, name, parameter)
@@ -53,7 +56,7 @@ class Rebuilding:
 
     def _set(self, target: str, name: str, value: Any) -> None:
         text = self._sources.text_of(value)
-        if text is None and isinstance(value, torch.Tensor) and value.numel() <= _MOST_ELEMENTS:
+        if text is None and isinstance(value, torch.Tensor) and value.numel() <= MOST_ELEMENTS:
             text = buffer_text(f"{target}.{name}", name, value)
         if text is None:
             text = self._namespace(value)
@@ -210,9 +213,9 @@ def buffer_text(path: str, name: str, buffer: torch.Tensor) -> str:
         return f"torch.full({tuple(buffer.shape)}, {literal(flat[0].item())}{dtype})"
     if is_statistic(name):
         return drawn(buffer) + (".abs()" if name == "running_var" else "")
-    if flat.numel() > _MOST_ELEMENTS:
+    if flat.numel() > MOST_ELEMENTS:
         raise refused(
-            f"the buffer {path} has {flat.numel()} elements, expected at most {_MOST_ELEMENTS}: "
+            f"the buffer {path} has {flat.numel()} elements, expected at most {MOST_ELEMENTS}: "
             "its values are part of the task",
             hint="compute it in forward, or write a task file that computes it "
             "(docs/task-format.md)",

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd import forward_ad
 
 from .signatures import (
     Unfamiliar,
@@ -27,8 +28,9 @@ from .signatures import (
     tensors_in,
     without_idle_strides,
 )
-from .state import Watched, difference, fingerprint
+from .state import difference, fingerprint
 from .traced import call_traced, form_of, needs_grad
+from .watched import Watched, relied_on
 
 if TYPE_CHECKING:
     from .replacement import Replacement
@@ -67,7 +69,7 @@ class _Thread:
 
     def __init__(self) -> None:
         self.kernel: torch.nn.Module | None = None
-        self.watched = Watched((), ())
+        self.watched = Watched()
         self.refusal: str | None = None
         self.generation = -1
         self.tally = _Tally()
@@ -81,13 +83,15 @@ class Attachment:
         self.signatures = replacement.signatures
         self.fingerprint = fingerprint(module)
         self._module = weakref.ref(module)
-        self._first = Watched.of(module)
         self.forward_signature = inspect.signature(type(module).forward.__get__(module))
         self.generation = 0
         self._device_type = replacement.spec.device
         self._depends_on_mode = replacement.depends_on_mode
-        self._has_complex = any(
-            tensor.is_complex() for one in self.signatures for tensor in tensors_in(one.arguments)
+        # The imaginary part of a conjugate has elements that are to be negated when they are read.
+        self._may_be_lazy = any(
+            tensor.is_complex() or tensor.numel() == 1 or not tensor.is_contiguous()
+            for one in self.signatures
+            for tensor in tensors_in(one.arguments)
         )
         self._has_names = any(one.result == "named" for one in self.signatures)
         self._forms: dict[Any, Any] = {}
@@ -162,6 +166,10 @@ class Attachment:
             return "watched by a dispatch mode"
         if torch.is_autocast_enabled(self._device_type):
             return "autocast"
+        if torch.get_default_dtype() is not torch.float32:
+            return "another default dtype"
+        if forward_ad._current_level >= 0:
+            return "derivatives forward"
         if mine.generation != self.generation or not mine.watched.unchanged():
             self._prepare(mine, module)
         if mine.refusal is not None:
@@ -170,7 +178,7 @@ class Attachment:
             return "training" if module.training else "inference"
         if torch.is_grad_enabled() and needs_grad(module, arguments):
             return "gradients"
-        if self._has_complex and any(one.is_conj() for one in tensors_in(arguments)):
+        if self._may_be_lazy and any(t.is_conj() or t.is_neg() for t in tensors_in(arguments)):
             return _OTHER
         return None
 
@@ -194,8 +202,6 @@ class Attachment:
 
     def state_refusal(self, module: torch.nn.Module) -> str | None:
         """Why no call is answered while the module is as it is; None if calls are."""
-        if not self._first.same_values():
-            return "other state: the values of a buffer differ"
         found = difference(module, self.replacement.verified, self.replacement.device)
         if found is not None:
             return f"other state: {found}"
@@ -209,7 +215,10 @@ class Attachment:
     def fits_now(self) -> bool:
         """Whether verified calls may be answered, asked while torch traces."""
         module = self._module()
-        if module is None or self.state_refusal(module) is not None:
+        # A graph would not notice that something was written to a buffer later.
+        if module is None or relied_on(module) or self.state_refusal(module) is not None:
+            return False
+        if torch.get_default_dtype() is not torch.float32:
             return False
         return not self._depends_on_mode or self.in_verified_mode(module.modules())
 
@@ -259,6 +268,10 @@ class DropIn(torch.nn.Module):
         self._kernel_smith.forget()
         return applied
 
+    def __prepare_scriptable__(self) -> torch.nn.Module:
+        """What `torch.jit.script` takes: it can follow the reference, and nothing of this class."""
+        return detached(self)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         # The class exists in this process alone; the module and the kernel are put together anew.
         replacement = self._kernel_smith.replacement
@@ -273,14 +286,22 @@ def attached(module: torch.nn.Module, replacement: Replacement) -> torch.nn.Modu
     kind = type(module)
     attachment = Attachment(replacement, module)
     vars(module)[_ATTACHED] = attachment
+    module.__class__ = _mixed(kind)
+    return module
+
+
+def _mixed(kind: type[torch.nn.Module]) -> type[DropIn]:
+    """The class of drop-ins for modules of a class: one for all, as programs may compare types."""
+    for known in kind.__subclasses__():
+        if issubclass(known, DropIn) and known.replaced_class is kind:
+            return known
     names = {
         "replaced_class": kind,
         "forward": _forward_like(kind),
         "__module__": kind.__module__,
         "__doc__": kind.__doc__,
     }
-    module.__class__ = type(kind.__name__, (DropIn, kind), names)
-    return module
+    return type(kind.__name__, (DropIn, kind), names)
 
 
 def _forward_like(kind: type[torch.nn.Module]) -> Callable[..., Any]:

@@ -58,11 +58,13 @@ class Replacement:
     @functools.cached_property
     def reference(self) -> Any:
         """The program with `Model` and `get_inputs`."""
-        return execute(self.spec.reference, f"reference_of_{self.spec.identifier}")
+        with _usual_dtype():
+            return execute(self.spec.reference, f"reference_of_{self.spec.identifier}")
 
     @functools.cached_property
     def _kernel(self) -> Any:
-        return execute(self.spec.kernel, f"kernel_{self.spec.identifier}", self.package)
+        with _usual_dtype():
+            return execute(self.spec.kernel, f"kernel_{self.spec.identifier}", self.package)
 
     @functools.cached_property
     def workloads(self) -> dict[str, dict[str, Any]]:
@@ -92,7 +94,8 @@ class Replacement:
         """The calls that were verified."""
         found = []
         for sizes in self.workloads.values():
-            arguments = verified_arguments(self.reference.get_inputs, sizes)
+            with self._undisturbed():
+                arguments = verified_arguments(self.reference.get_inputs, sizes)
             signature = Signature(key_of(arguments, self.device), arguments, "")
             kind = result_kind(signature, self.verified, self.device)
             found.append(dataclasses.replace(signature, result=kind))
@@ -132,9 +135,16 @@ class Replacement:
 
     @contextlib.contextmanager
     def _undisturbed(self) -> Iterator[None]:
-        """On the device, without gradients, and without changing what the user draws at random."""
+        """As when calls were verified, and without changing what the user draws at random."""
         devices = [] if self.device.type == "cpu" else [self.device]
-        with torch.random.fork_rng(devices), torch.device(self.device), torch.no_grad():
+        with (
+            torch.random.fork_rng(devices),
+            torch.device(self.device),
+            torch.inference_mode(False),
+            torch.no_grad(),
+            torch.autocast(self.spec.device, enabled=False),
+            _usual_dtype(),
+        ):
             torch.manual_seed(0)
             yield
 
@@ -242,6 +252,20 @@ class Replacement:
         speedup = self.spec.facts.get("speedup")
         figures = "" if speedup is None else f", {speedup['value']:.2f}x of eager"
         return f"Replacement({self.spec.name!r}: {names} on {self.spec.device}{figures})"
+
+
+@contextlib.contextmanager
+def _usual_dtype() -> Iterator[None]:
+    """Numbers are made in float32, as they were when calls were verified."""
+    before = torch.get_default_dtype()
+    if before is torch.float32:  # what is set counts for all threads
+        yield
+        return
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def init_arguments(reference: Any, sizes: dict[str, Any]) -> tuple[Any, ...]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 _STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
-_OF_NN = frozenset(vars(torch.nn.Module()))
+OF_NN = frozenset(vars(torch.nn.Module()))
 # Ours, and marks that torch.compile and libraries leave.
 _BOOKKEEPING = ("_kernel_smith", "_is_", "_compiled_call_impl")
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+MOST_ELEMENTS = 4096
+"""Of a tensor whose values are part of what a kernel was verified for; no task has larger ones."""
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MODAL = (
     torch.nn.modules.batchnorm._NormBase,
     torch.nn.modules.dropout._DropoutNd,
@@ -26,7 +30,10 @@ _MODE_WORD = re.compile(r"\btraining\b|dropout|rrelu|batch_norm")
 
 
 def fingerprint(module: torch.nn.Module) -> str:
-    """Classes, settings and sizes of a module and of all within it; no values of tensors."""
+    """Classes, settings and sizes of a module and of all within it.
+
+    Of parameters and buffers no values; of tensors that are neither, a digest of them.
+    """
     lines = []
     for path, part in module.named_modules(remove_duplicate=False):
         kind = type(part)
@@ -40,7 +47,7 @@ def fingerprint(module: torch.nn.Module) -> str:
 
 def _settings(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     for name, value in sorted(vars(module).items()):
-        if name not in _OF_NN and not name.startswith(_BOOKKEEPING):
+        if name not in OF_NN and not name.startswith(_BOOKKEEPING):
             yield name, value
 
 
@@ -60,6 +67,10 @@ def other_setting(live: torch.nn.Module, verified: torch.nn.Module) -> str | Non
 def _spelled(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__}{[_spelled(item) for item in value]}"
+    if isinstance(value, dict):
+        return f"{type(value).__name__}{[(str(k), _spelled(item)) for k, item in value.items()]}"
+    if type(value) is torch.Tensor:
+        return f"Tensor {tuple(value.shape)} {value.dtype} {_digest(value)}"
     if isinstance(value, (bool, int, float, str, type(None), torch.dtype, torch.Size)):
         return repr(value)
     if callable(value):
@@ -69,6 +80,15 @@ def _spelled(value: Any) -> str:
         plain = {k: v for k, v in fields.items() if isinstance(v, (bool, int, float, str))}
         return f"{type(value).__qualname__}{sorted(plain.items())}"
     return type(value).__qualname__
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    """The values of a tensor in short; of one that is large, or has none, nothing."""
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.numel() > MOST_ELEMENTS:
+        return ""
+    with _disable_current_modes():  # a program may be traced meanwhile
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        return hashlib.sha256(plain.view(-1).view(torch.uint8).numpy().tobytes()).hexdigest()[:12]
 
 
 def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -101,24 +121,28 @@ def difference(
         tensor = held.pop(name, None)
         if tensor is None:
             return f"{name} is missing"
+        if not _is_plain(tensor):
+            return f"{name} is a {type(tensor).__name__}"
         if (tensor.shape, tensor.dtype) != (expected.shape, expected.dtype):
             return f"{name} is {tuple(tensor.shape)} of {tensor.dtype}"
         if tensor.device != device or tensor.stride() != expected.stride():
             return f"{name} is on {tensor.device} with strides {tensor.stride()}"
-        if name in buffers and not is_statistic(name) and not _equal(tensor, expected):
+        relied_on = name in buffers and not is_statistic(name)
+        if relied_on and not torch.equal(tensor, expected.to(tensor.device)):
             return f"the values of buffer {name} differ"
     if held:
         return f"{next(iter(held))} is unknown to the kernel"
     for path, part in live.named_modules():
-        if path and any(getattr(part, hooks) for hooks in _HOOKS):
+        if path and any(getattr(part, hooks) for hooks in HOOKS):
             return f"{path} has hooks"
     return None
 
 
-def _equal(tensor: torch.Tensor, expected: torch.Tensor) -> bool:
-    if type(tensor) not in (torch.Tensor, torch.nn.Buffer):
-        return True  # while torch traces there are no values; they were compared before
-    return torch.equal(tensor, expected.to(tensor.device))
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its memory holds its values: not so of types of libraries, nor of lazy views."""
+    kind = type(tensor)
+    of_tracing = kind.__module__.startswith("torch._subclasses")
+    return (kind in _PLAIN or of_tracing) and not tensor.is_conj() and not tensor.is_neg()
 
 
 def forget_values(module: torch.nn.Module) -> None:
@@ -130,49 +154,6 @@ def forget_values(module: torch.nn.Module) -> None:
                     parameter.shape, parameter.stride(), dtype=parameter.dtype, device="meta"
                 )
                 part._parameters[name] = torch.nn.Parameter(like, parameter.requires_grad)
-
-
-@dataclass(frozen=True)
-class Watched:
-    """The places where a module keeps its state, to notice when something else is put there."""
-
-    places: tuple[tuple[dict[str, Any], str, Any], ...]
-    buffers: tuple[tuple[torch.Tensor, int], ...]
-    hooks: tuple[tuple[dict[int, Any], int], ...] = ()
-    parts: tuple[torch.nn.Module, ...] = ()
-
-    @classmethod
-    def of(cls, module: torch.nn.Module) -> Watched:
-        """The state as it is now."""
-        places = []
-        for part in module.modules():
-            for table in (part._modules, part._parameters, part._buffers):
-                places += [(table, name, value) for name, value in table.items()]
-        versioned = [
-            (buffer, buffer._version)
-            for name, buffer in module.named_buffers()
-            if not is_statistic(name) and not buffer.is_inference()
-        ]
-        parts = tuple(module.modules())
-        hooks = [getattr(part, name) for part in parts[1:] for name in _HOOKS]
-        counted = tuple((one, len(one)) for one in hooks)
-        return cls(tuple(places), tuple(versioned), counted, parts)
-
-    def unchanged(self) -> bool:
-        """Whether everything is still in its place."""
-        for table, name, value in self.places:
-            if table.get(name) is not value:
-                return False
-        for hooks, count in self.hooks:
-            if len(hooks) != count:
-                return False
-        return self.same_values()
-
-    def same_values(self) -> bool:
-        """Whether no buffer was written to."""
-        if not self.buffers:
-            return True
-        return all(buffer._version == version for buffer, version in self.buffers)
 
 
 def bind(kernel: torch.nn.Module, find: Callable[[str], torch.Tensor | None]) -> None:

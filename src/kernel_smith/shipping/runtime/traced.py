@@ -25,6 +25,8 @@ _TRACEABLE = ("tensor", "tuple", "list")
 def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Answer one call while torch traces it: by the operator, or by the reference's own code."""
     attachment = module._kernel_smith
+    if _is_open(arguments):
+        return reference(*arguments)
     number = -1
     for index, signature in enumerate(attachment.signatures):
         if signature.result in _TRACEABLE and signature.matches(arguments):
@@ -42,6 +44,13 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
     if kind == "tensor":
         return outputs[0]
     return tuple(outputs) if kind == "tuple" else outputs
+
+
+def _is_open(arguments: tuple[Any, ...]) -> bool:
+    """Whether sizes are left open in an export: comparing them would settle them."""
+    return torch.compiler.is_exporting() and any(
+        isinstance(size, torch.SymInt) for one in tensors_in(arguments) for size in one.shape
+    )
 
 
 def needs_grad(module: torch.nn.Module, arguments: tuple[Any, ...]) -> bool:

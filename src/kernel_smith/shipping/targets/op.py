@@ -17,6 +17,7 @@ from kernel_smith.shipping.runtime.replacement import init_arguments
 from kernel_smith.shipping.runtime.signatures import verified_arguments
 from kernel_smith.shipping.runtime.spec import execute
 from kernel_smith.shipping.targets.renaming import renamed
+from kernel_smith.shipping.targets.tidying import tidied
 from kernel_smith.shipping.theirs import take_names
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -144,7 +145,7 @@ def op_of(found: Optimized, name: str) -> Op:
         name=name,
         family=task.family,
         summary=_summary(task.description or f"{task.name}."),
-        kernel=take_names(found.candidate.source, "ModelNew"),
+        kernel=tidied(take_names(found.candidate.source, "ModelNew")),
         reference=take_names(task.source, "Model"),
         inputs=take_names(task.source, makers[0]),
         workloads=_workloads(found),
