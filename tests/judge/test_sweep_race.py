@@ -44,6 +44,7 @@ def test_who_is_known_well_enough_or_slower_need_not_be_timed_again() -> None:
     quiet = raced({"": 1.0, "a": 1.5, "b": 1.01, "c": 0.7}, rounds=20, noise=0.001)
     assert quiet.unsettled(["a", "b", "c"], 0.02) == []
     assert quiet.unsettled(["a", "b", "c"], 0.001) == ["a", "b"]  # not the slower one
+    assert quiet.unsettled(["b"], 0.004) == ["b"] and quiet.unsettled(["b"], 0.01) == []
     noisy = raced({"": 1.0, "a": 1.5, "b": 1.01, "c": 0.3}, noise=0.2)
     assert noisy.unsettled(["a", "b", "c", "late"], 0.02) == ["a", "b", "late"]
 

@@ -46,7 +46,7 @@ class Sweeper(Protocol):
         nothing that a verdict may rest on.
 
         Who lies behind is timed no longer, since the fastest are wanted; with `everybody` each is,
-        until its gain is known as closely as `options.sampling.target`, or it is seen to be slower.
+        until its gain is known as closely as `options.sampling.target`, or is too small for that.
         """
 
 

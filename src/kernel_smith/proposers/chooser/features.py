@@ -1,4 +1,5 @@
-"""An option in numbers: what is edited, the text around it, and the program as a whole.
+"""An option in numbers: what is edited, the text around it, what becomes of the text, and the
+program as a whole.
 
 Nothing here is parsed: the texts are read by patterns, because the numbers are for a policy that
 is fitted to them, and the judge has the last word anyway.
@@ -37,6 +38,7 @@ _PATTERNS = {
         "bounds": r"< \d+;",
     }.items()
 }
+_BRACES = re.compile(r"\bfor \([^{};]*;[^{};]*;[^{}]*?\) \{|[{}]")
 _LOOP = re.compile(r"\bfor \((?:const )?[\w:]+ (\w+) = ")
 _NUMBER = re.compile(r"\d+")
 _ORDINAL = re.compile(r"no\. (\d+)")
@@ -54,6 +56,10 @@ class Facts:
         """Read them from a parent's evaluation."""
         timing = evaluation.timing
         return cls(timing.speedup.value if timing else 1.0, evaluation.environment.machine)
+
+
+WHOLE = ("all:", "speed", "x86", "length")
+"""How the numbers of a program begin, which are the same for all its options."""
 
 
 def features_of(menu: Menu, facts: Facts) -> list[Features]:
@@ -79,8 +85,9 @@ def _own(option: Option, source: str) -> Features:
         "choice": math.log2(int(choice[0])) if choice and int(choice[0]) else 0.0,
         "ordinal": float(ordinal[1]) if ordinal else 1.0,
         "growth": math.log(len(changed) / len(source)),
+        "depth": float(_loops_around(source, first)),
     }
-    return own | _counts("here", here) | _strides(here)
+    return own | _counts("here", here) | _strides(here) | _changes(source, changed)
 
 
 def _alike(one: str, other: str) -> int:
@@ -92,6 +99,27 @@ def _alike(one: str, other: str) -> int:
 def _counts(where: str, text: str) -> Features:
     counts = {name: len(pattern.findall(text)) for name, pattern in _PATTERNS.items()}
     return {f"{where}:{name}": math.log1p(count) for name, count in counts.items() if count}
+
+
+def _changes(source: str, changed: str) -> Features:
+    """How many more or fewer of each there are after the edit."""
+    found = {}
+    for name, pattern in _PATTERNS.items():
+        more = len(pattern.findall(changed)) - len(pattern.findall(source))
+        if more:
+            found[f"more:{name}"] = math.copysign(math.log1p(abs(more)), more)
+    return found
+
+
+def _loops_around(source: str, place: int) -> int:
+    """How many loops with a block are open at a place in the text."""
+    opened: list[bool] = []
+    for found in _BRACES.finditer(source, 0, place):
+        if found[0] != "}":
+            opened.append(found[0] != "{")
+        elif opened:
+            opened.pop()
+    return sum(opened)
 
 
 def _strides(here: str) -> Features:

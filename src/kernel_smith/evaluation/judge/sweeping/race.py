@@ -50,13 +50,13 @@ class Race:
         return [program for program in timed if not self._is_behind(program, leader)]
 
     def unsettled(self, programs: Collection[str], target: float) -> list[str]:
-        """Those of which more rounds would tell more: not slower than the parent beyond doubt, and
-        half of the gain's interval wider than `target`."""
+        """Those of which more rounds would tell more: half of the gain's interval is wider than
+        `target`, and it does not end below a gain that could just be told at that width."""
         gains = {program: self.gain(program) for program in programs}
         return [
             program
             for program, gain in gains.items()
-            if gain is None or (gain.high >= 1 and gain.half_width > target)
+            if gain is None or (gain.high > 1 + 2 * target and gain.half_width > target)
         ]
 
     def _is_behind(self, program: str, leader: str) -> bool:
