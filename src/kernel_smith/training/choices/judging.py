@@ -29,16 +29,25 @@ GLANCE = QUICK.model_copy(
 )
 SWEPT = QUICK.model_copy(update={"sampling": Sampling(target=0.015)})
 _SWEEP_SECONDS, _SECONDS_PER_OPTION = 30.0, 5.0  # at most: a busy machine compiles slowly
-_BEST, _SAMPLED = 2, 0.04  # of a program's changes
+_BEST, _SAMPLED = 1, 0.04  # of a program's changes
 
 
 def open_state(
-    engine: Evaluator, task: Task, candidate: Candidate, table: Table, options: Options = GLANCE
+    engine: Evaluator,
+    task: Task,
+    candidate: Candidate,
+    table: Table,
+    options: Options = GLANCE,
+    evaluation: Evaluation | None = None,
 ) -> State | None:
-    """Return a program's part of the table. None for one that cannot be timed itself."""
+    """Return a program's part of the table. None for one that cannot be timed itself.
+
+    `evaluation`: the program's, if it is known.
+    """
     key = task.name, candidate.content_hash
     if key not in table.states:
-        parent = parent_row(task, candidate, engine.submit(task, candidate, options).result())
+        evaluation = evaluation or engine.submit(task, candidate, options).result()
+        parent = parent_row(task, candidate, evaluation)
         if parent is None:
             return None
         table.append(parent)
@@ -72,10 +81,9 @@ def to_confirm(state: State) -> set[str]:
     """Return what the judge should look at again, by hash: the swept changes that look best, which
     are flattered by having been picked, and some others, which say how far sweeps can be trusted.
     """
-    gained = [row for row in state.swept.values() if row.reward > 0]
-    best = sorted(gained, key=lambda row: row.reward, reverse=True)[:_BEST]
-    sample = {name for name in state.swept if random.Random(name).random() < _SAMPLED}
-    return sample | {row.program for row in best}
+    gained = sorted(state.swept.values(), key=lambda row: row.reward, reverse=True)
+    best = [row.program for row in gained[:_BEST] if row.reward > 0]
+    return {name for name in state.swept if random.Random(name).random() < _SAMPLED} | {*best}
 
 
 def judge_options(
@@ -88,15 +96,18 @@ def judge_options(
     only: Collection[str] | None = None,
     is_over: Callable[[], bool] = lambda: False,
     progress: Callable[[str], None] = lambda what: None,
-) -> None:
-    """Have options judged that were not yet. `only`: those with these hashes, and no others."""
+) -> dict[str, Evaluation]:
+    """Have options judged that were not yet, and return their evaluations by hash.
+
+    `only`: those with these hashes, and no others.
+    """
     wanted = [
         each
         for each in state.menu().options
         if each.program.content_hash not in state.judged
         and (only is None or each.program.content_hash in only)
     ]
-    parent = state.candidate
+    parent, made = state.candidate, {}
     for number, option in enumerate(wanted, 1):
         if is_over():
             break
@@ -104,6 +115,8 @@ def judge_options(
         evaluation = engine.submit(task, option.program, options, beside=parent).result()
         gain = _gain(evaluation, parent)
         table.append(judged_row(state.parent, str(option), evaluation, gain))
+        made[option.program.content_hash] = evaluation
+    return made
 
 
 def _gain(evaluation: Evaluation, parent: Candidate) -> StepGain | None:

@@ -74,6 +74,11 @@ class Judged(Record):
         return math.log(min(max(self.gain.certain, 1.0), MOST_GAIN))
 
 
+# What a sweep shows of a change and what the judge says, in another process and at another moment,
+# are further apart than both of their intervals tell: `benchmarks/choices_table.py --report`.
+SWEEP_LUCK = 0.02
+_Z = 1.96
+
 _Ends = tuple[float, float, float]
 """An interval's value, low and high end, to as many digits as mean anything."""
 
@@ -89,7 +94,10 @@ class SweptChange(Record):
 
 
 class SweptChanges(Record):
-    """One sweep of a parent's changes. What it did not reach is not there."""
+    """One sweep of a parent's changes. What it did not reach is not there.
+
+    Gains are kept as the sweep showed them, and read as far as they can be trusted.
+    """
 
     kind: Literal["sweep"] = "sweep"
     parent: str
@@ -115,7 +123,9 @@ class SweptChanges(Record):
     def rows(self) -> Iterator[Judged]:
         """Yield each change."""
         for each in self.changes:
-            gains = ((name, _interval(ends)) for name, ends in each.workloads.items())
+            gains = (
+                (name, _allowing_for_luck(_interval(ends))) for name, ends in each.workloads.items()
+            )
             yield Judged(
                 parent=self.parent,
                 task=self.task,
@@ -124,7 +134,7 @@ class SweptChanges(Record):
                 program=each.program,
                 stage=Stage.OK if each.reason is None else MEANINGS[each.reason].stage,
                 reason=each.reason,
-                gain=_interval(each.gain) if each.gain is not None else None,
+                gain=_allowing_for_luck(_interval(each.gain)) if each.gain is not None else None,
                 workloads=tuple(WorkloadGain(workload=name, gain=gain) for name, gain in gains),
                 side_by_side=True,
                 swept=True,
@@ -149,6 +159,16 @@ def _ends(gain: Interval) -> _Ends:
 def _interval(ends: _Ends) -> Interval:
     value, low, high = ends
     return Interval(value=value, low=low, high=high)
+
+
+def _allowing_for_luck(gain: Interval) -> Interval:
+    """The same, less certain: another process would have shown another gain."""
+    below, above = (
+        math.hypot(math.log(end / gain.value), _Z * SWEEP_LUCK) for end in (gain.low, gain.high)
+    )
+    return Interval(
+        value=gain.value, low=gain.value * math.exp(-below), high=gain.value * math.exp(above)
+    )
 
 
 def parent_row(task: Task, candidate: Candidate, evaluation: Evaluation) -> Parent | None:
