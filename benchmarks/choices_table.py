@@ -23,6 +23,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -46,6 +47,7 @@ from kernel_smith.training.choices.table import State, Table, rows_of
 
 BACKEND = "cpp"
 ORDER_SEED = 26
+_KNOWN_SECONDS = 2.0  # who took less was complete already
 
 Parents = list[tuple[Task, Candidate]]
 
@@ -105,6 +107,7 @@ class Work:
     end: float
     judge_all: bool
     done: int = 0
+    left: int = 0
     begun: float = field(default_factory=time.monotonic)
     failed: set[tuple[str, str]] = field(default_factory=set)
     evaluated: dict[str, Evaluation] = field(default_factory=dict)
@@ -115,18 +118,21 @@ class Work:
     def all_of(self, tasks: list[Task], parents: Parents, deeper: int) -> None:
         """Complete programs, then the best child of each, and so on."""
         for level in range(deeper + 1):
-            states = [
-                state
-                for number, (task, program) in enumerate(parents)
-                if (state := self._one(task, program, len(parents) - number)) is not None
-            ]
+            different = {
+                (task.name, program.content_hash): (task, program) for task, program in parents
+            }
+            self.left = len(different)
+            with ThreadPoolExecutor(self.engine.capacity()) as lanes:
+                found = list(lanes.map(lambda each: self._one(*each), different.values()))
+            states = [state for state in found if state is not None]
             parents = best_children(tasks, states) if level < deeper else []
 
-    def _one(self, task: Task, program: Candidate, left: int) -> State | None:
+    def _one(self, task: Task, program: Candidate) -> State | None:
+        self.left -= 1
         key = task.name, program.content_hash
         if self.is_over() or key in self.failed:
             return self.table.states.get(key)
-        before = rows_of(self.table.states.values())
+        begun = time.monotonic()
         try:
             known = self.evaluated.pop(program.content_hash, None)
             state = open_state(self.engine, task, program, self.table, evaluation=known)
@@ -137,12 +143,13 @@ class Work:
             state = None
         if state is None:
             self.failed.add(key)
-        now = rows_of(self.table.states.values())
-        self.done += now > before
+        if time.monotonic() - begun > _KNOWN_SECONDS:
+            self.done += 1
+        states = list(self.table.states.values())
         each = (time.monotonic() - self.begun) / max(self.done, 1)
         progress(
-            f"{task.name}: {now} options at {len(self.table.states)} programs, {each:.0f} s each; "
-            f"about {each * left / 60:.0f} min for the {left} that are left here"
+            f"{task.name}: {rows_of(states)} options at {len(states)} programs, {each:.0f} s each; "
+            f"about {each * self.left / 60:.0f} min for the {self.left} that are left here"
         )
         return state
 
@@ -192,6 +199,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, action="append", default=[], help="more parents")
     parser.add_argument("--deeper", type=int, default=0, help="so often also the best children")
     parser.add_argument("--task", action="append", default=[], dest="names")
+    parser.add_argument("--lanes", type=int, default=1, help="programs at once; timed in turns")
     parser.add_argument("--judge-all", action="store_true", help="every edit, without sweeps")
     parser.add_argument("--report", action="store_true", help="of what is there, and no more")
     parser.add_argument("--json", type=Path, help="write the report, too")
@@ -199,7 +207,7 @@ def main() -> None:
     table = Table(asked.table)
     if not asked.report:
         tasks = tasks_in_turn(asked.names, asked.workloads)
-        with LocalPool(1) as engine:
+        with LocalPool(asked.lanes) as engine:
             work = Work(engine, table, time.monotonic() + 60 * asked.minutes, asked.judge_all)
             for parents in (starts(tasks), programs_in(asked.programs, tasks)):
                 work.all_of(tasks, parents, asked.deeper)

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -223,6 +223,16 @@ def test_the_judge_confirms_what_looks_best_and_its_word_counts(tmp_path: Path) 
     read = Table(table.path)
     assert read.states == table.states
     assert next(iter(read.states.values())).known == state.known
+
+
+def test_threads_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
+    table = Table(tmp_path / "table.jsonl")
+    row = opened(Scripted(), table).parent
+    others = [row.model_copy(update={"program": str(number)}) for number in range(200)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(table.append, others))
+    assert len(Table(table.path).states) == 201
+    assert Table(table.path).states == table.states
 
 
 def test_two_machines_have_two_tables(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ under way. A last line that was cut short is written over.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,28 +50,33 @@ class State:
 
 
 class Table:
-    """Lines of a file, by parent. Two machines, or two tasks, have two files or two parents."""
+    """Lines of a file, by parent; several threads may append.
+
+    Two machines have two files, and two tasks two parents, even of one text.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.states: dict[tuple[str, str], State] = {}
         self._size = 0
+        self._lock = threading.Lock()
         if path.exists():
             self._read(path.read_bytes())
 
     def append(self, row: _Line) -> None:
         """Keep a line, on the disk before this returns. Raises `BadInput` for a program that was
         timed on another machine than those that are there."""
-        if isinstance(row, Parent):
-            self._demand_same_machine(row)
-        with open(self.path, "r+b" if self.path.exists() else "x+b") as file:
-            file.seek(self._size)
-            file.truncate()
-            file.write(row.model_dump_json(exclude_none=True).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-            self._size = file.tell()
-        self._take(row)
+        with self._lock:
+            if isinstance(row, Parent):
+                self._demand_same_machine(row)
+            with open(self.path, "r+b" if self.path.exists() else "x+b") as file:
+                file.seek(self._size)
+                file.truncate()
+                file.write(row.model_dump_json(exclude_none=True).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+                self._size = file.tell()
+            self._take(row)
 
     def _read(self, text: bytes) -> None:
         for number, line in enumerate(text.splitlines(keepends=True), 1):
