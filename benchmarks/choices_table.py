@@ -34,10 +34,13 @@ from common import progress
 
 from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines import LocalPool
-from kernel_smith.records import Candidate, Evaluation, Task
+from kernel_smith.records import Candidate, Evaluation, Options, Task
 from kernel_smith.runs.config import own_starts
 from kernel_smith.tasks import builtin_tasks, find_task
 from kernel_smith.training.choices.judging import (
+    GLANCE,
+    QUICK,
+    SWEPT,
     judge_options,
     open_state,
     sweep_options,
@@ -106,11 +109,15 @@ class Work:
     table: Table
     end: float
     judge_all: bool
+    cores: tuple[int, ...] | None = None
     done: int = 0
     left: int = 0
     begun: float = field(default_factory=time.monotonic)
     failed: set[tuple[str, str]] = field(default_factory=set)
     evaluated: dict[str, Evaluation] = field(default_factory=dict)
+
+    def _here(self, options: Options) -> Options:
+        return options.model_copy(update={"cores": self.cores})
 
     def is_over(self) -> bool:
         return time.monotonic() > self.end
@@ -135,7 +142,8 @@ class Work:
         begun = time.monotonic()
         try:
             known = self.evaluated.pop(program.content_hash, None)
-            state = open_state(self.engine, task, program, self.table, evaluation=known)
+            options = self._here(GLANCE)
+            state = open_state(self.engine, task, program, self.table, options, known)
             if state is not None:
                 self._complete(task, state)
         except (InternalError, UserError) as error:
@@ -156,7 +164,7 @@ class Work:
     def _complete(self, task: Task, state: State) -> None:
         chosen = None
         if not self.judge_all:
-            problem = sweep_options(self.engine, task, state, self.table)
+            problem = sweep_options(self.engine, task, state, self.table, self._here(SWEPT))
             if problem:
                 print(f"\n{task.name} {state.parent.program[:12]}: {problem}", file=sys.stderr)
             chosen = to_confirm(state)
@@ -165,6 +173,7 @@ class Work:
             task,
             state,
             self.table,
+            options=self._here(QUICK),
             only=chosen,
             is_over=self.is_over,
             progress=progress,
@@ -200,6 +209,9 @@ def main() -> None:
     parser.add_argument("--deeper", type=int, default=0, help="so often also the best children")
     parser.add_argument("--task", action="append", default=[], dest="names")
     parser.add_argument("--lanes", type=int, default=1, help="programs at once; timed in turns")
+    parser.add_argument(
+        "--core", type=int, action="append", help="time on this one; default: all but one"
+    )
     parser.add_argument("--judge-all", action="store_true", help="every edit, without sweeps")
     parser.add_argument("--report", action="store_true", help="of what is there, and no more")
     parser.add_argument("--json", type=Path, help="write the report, too")
@@ -208,7 +220,8 @@ def main() -> None:
     if not asked.report:
         tasks = tasks_in_turn(asked.names, asked.workloads)
         with LocalPool(asked.lanes) as engine:
-            work = Work(engine, table, time.monotonic() + 60 * asked.minutes, asked.judge_all)
+            end, cores = time.monotonic() + 60 * asked.minutes, asked.core and tuple(asked.core)
+            work = Work(engine, table, end, asked.judge_all, cores)
             for parents in (starts(tasks), programs_in(asked.programs, tasks)):
                 work.all_of(tasks, parents, asked.deeper)
     text = json.dumps(report(table), indent=1)
