@@ -65,15 +65,16 @@ WHOLE = ("all:", "speed", "x86", "length")
 def features_of(menu: Menu, facts: Facts) -> list[Features]:
     """Return the numbers of each option, whichever others there are, in the menu's order."""
     source = menu.parent.source
-    whole = _counts("all", source) | {
+    before = _found_in(source)
+    whole = _counts("all", before) | {
         "speed": math.log(max(facts.speedup, 1e-3)),
         "x86": float(facts.machine in ("x86_64", "AMD64")),
         "length": math.log(len(source)),
     }
-    return [whole | _own(option, source) for option in menu.options]
+    return [whole | _own(option, source, before) for option in menu.options]
 
 
-def _own(option: Option, source: str) -> Features:
+def _own(option: Option, source: str, before: dict[str, int]) -> Features:
     changed = option.program.source
     first = _alike(source, changed)
     rest = _alike(source[first:][::-1], changed[first:][::-1])
@@ -87,7 +88,12 @@ def _own(option: Option, source: str) -> Features:
         "growth": math.log(len(changed) / len(source)),
         "depth": float(_loops_around(source, first)),
     }
-    return own | _counts("here", here) | _strides(here) | _changes(source, changed)
+    return (
+        own
+        | _counts("here", _found_in(here))
+        | _strides(here)
+        | _changes(before, _found_in(changed))
+    )
 
 
 def _alike(one: str, other: str) -> int:
@@ -96,19 +102,22 @@ def _alike(one: str, other: str) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _counts(where: str, text: str) -> Features:
-    counts = {name: len(pattern.findall(text)) for name, pattern in _PATTERNS.items()}
-    return {f"{where}:{name}": math.log1p(count) for name, count in counts.items() if count}
+def _found_in(text: str) -> dict[str, int]:
+    return {name: len(pattern.findall(text)) for name, pattern in _PATTERNS.items()}
 
 
-def _changes(source: str, changed: str) -> Features:
+def _counts(where: str, found: dict[str, int]) -> Features:
+    return {f"{where}:{name}": math.log1p(count) for name, count in found.items() if count}
+
+
+def _changes(before: dict[str, int], after: dict[str, int]) -> Features:
     """How many more or fewer of each there are after the edit."""
-    found = {}
-    for name, pattern in _PATTERNS.items():
-        more = len(pattern.findall(changed)) - len(pattern.findall(source))
-        if more:
-            found[f"more:{name}"] = math.copysign(math.log1p(abs(more)), more)
-    return found
+    more = {name: after[name] - before[name] for name in before}
+    return {
+        f"more:{name}": math.copysign(math.log1p(abs(count)), count)
+        for name, count in more.items()
+        if count
+    }
 
 
 def _loops_around(source: str, place: int) -> int:
