@@ -3,11 +3,12 @@
     python benchmarks/choices.py [--table TABLE.jsonl] [--odds odds.jsonl] [--json results.json]
     python benchmarks/choices.py [--table TABLE.jsonl] --policy policy.json [--hold-out FAMILY ...]
 
-The options are those that were judged: by recorded runs (`results/training/steps.sqlite`), and in
-tables of `choices_table.py`. Families are dealt into folds by a fixed seed; what is compared on a
-fold was fitted without its families. Every task of a table has `--seeds` runs of 8 proposals with
-each arm, by evaluations that are known already. Intervals are from drawing tasks, and runs of each,
-anew. `--odds` adds arms that somebody else has asked for: language models, by `choices_model.py`.
+The options are those of recorded runs (`results/training/steps.sqlite`) and of the tables that
+`choices_table.py` writes. Families are dealt into folds by a fixed seed; what is compared on a fold
+was fitted without its families. Every task of a table has `--seeds` runs of 8 proposals with each
+arm, by evaluations that are known already; beside it stands what one choice at any of the task's
+programs comes to. Intervals are from drawing tasks, and runs of each, anew. `--odds` adds arms that
+somebody else has asked for: language models, by `choices_model.py`.
 `--policy` compares nothing: it writes the policy after RL, fitted to all families but those that
 `--hold-out` names.
 """
@@ -17,8 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,7 @@ from kernel_smith.training.choices.replay import (
     ByPolicy,
     Knowing,
     Uniform,
+    one_choice,
     replay,
 )
 from kernel_smith.training.choices.table import Table
@@ -50,12 +54,19 @@ from kernel_smith.training.choices.table import Table
 FOLDS, FOLD_SEED = 6, 26
 PROPOSALS = 8
 SHOWN = (1, 2, 4, 8)
+ONCE = "one choice at any program"
 RESAMPLES = 2000
 SHARP = 0.25  # of an arm that knows of kinds alone, and hardly hesitates
 COMPARED = (
     ("RL", "SFT"),
     ("RL", "SFT, sharper"),
     ("RL", "prior per kind"),
+    ("RL, wide", "SFT"),
+    ("RL, wide", "prior per kind"),
+    ("RL, wide", "RL"),
+    ("RL trees", "SFT"),
+    ("RL trees", "prior per kind"),
+    ("RL trees", "RL"),
     ("trees", "prior per kind"),
     ("trees", "Thompson"),
     ("trees", "RL"),
@@ -74,6 +85,8 @@ COMPARED = (
 Make = Callable[[], Arm]
 Runs = dict[str, list[list[float]]]
 """By task: for each seed the logarithms of what was reached after each proposal."""
+Choices = dict[str, float]
+"""By task: the mean logarithm of what a first choice gained, over its programs."""
 
 
 def prior_of(examples: Sequence[Example]) -> dict[str, Expected]:
@@ -100,6 +113,8 @@ def arms_from(known: Sequence[Example]) -> dict[str, Make]:
         "SFT": linear.sft,
         "SFT, sharper": linear.sharp,
         "RL": linear.rl,
+        "RL, wide": weights.fit_weights(known, weights.Settings(wide=True)).rl,
+        "RL trees": boosting.fit_policy_trees(known, boosting.RL),
         "trees": boosting.fit_trees(known, boosting.Settings()),
     }
     return {
@@ -120,11 +135,19 @@ def arms_said(path: Path) -> dict[str, Make]:
     return {arm: partial(ByOdds, odds) for arm, odds in said.items()}
 
 
+@dataclass
+class Seen:
+    """Of one table, by arm."""
+
+    runs: dict[str, Runs] = field(default_factory=lambda: defaultdict(dict))
+    choices: dict[str, Choices] = field(default_factory=lambda: defaultdict(dict))
+
+
 def compare(
     tables: dict[str, list[Example]], seeds: int, others: dict[str, Make]
-) -> dict[str, dict[str, Runs]]:
-    """The runs of every arm at the tasks of each table, by what was fitted to other families."""
-    runs: dict[str, dict[str, Runs]] = {name: defaultdict(dict) for name in tables}
+) -> dict[str, Seen]:
+    """What every arm does at the tasks of each table, by what was fitted to other families."""
+    seen = {name: Seen() for name in tables}
     examples = [each for own in tables.values() for each in own]
     for number, (known, tested) in enumerate(splits(examples, FOLDS, FOLD_SEED), 1):
         progress(f"fold {number} of {FOLDS}")
@@ -134,11 +157,15 @@ def compare(
             for task, states in by_task(own, families).items():
                 start = own_starts(find_task(task), "cpp")[0].content_hash
                 for arm, make in arms.items():
-                    runs[name][arm][task] = [
+                    seen[name].runs[arm][task] = [
                         replay(states, start, make, f"{task} {seed}", PROPOSALS)
                         for seed in range(seeds)
                     ]
-    return runs
+                    at_each = (
+                        one_choice(state, make, program, seeds) for program, state in states.items()
+                    )
+                    seen[name].choices[arm][task] = statistics.mean(at_each)
+    return seen
 
 
 def by_task(
@@ -161,29 +188,34 @@ def interval(values: numpy.ndarray, rng: numpy.random.Generator) -> list[float]:
     return [math.exp(each) for each in (values.mean(), *numpy.quantile(means, [0.025, 0.975]))]
 
 
-def figures(runs: dict[str, Runs]) -> dict[str, Any]:
-    rng = numpy.random.default_rng(0)
+def figures(seen: Seen) -> dict[str, Any]:
+    rng, runs = numpy.random.default_rng(0), seen.runs
     tasks = sorted(next(iter(runs.values())))
     values = {name: numpy.array([own[task] for task in tasks]) for name, own in runs.items()}
-    reached = {
-        name: {str(after): interval(own[:, :, after - 1], rng) for after in SHOWN}
-        for name, own in values.items()
+    once = {
+        name: numpy.array([[own[task]] for task in tasks]) for name, own in seen.choices.items()
     }
-    ratios = {
-        f"{one} over {other}": {
-            str(after): interval((values[one] - values[other])[:, :, after - 1], rng)
-            for after in SHOWN
-        }
-        for one, other in COMPARED
-        if one in values and other in values
+
+    def told(name: str, other: str | None = None) -> dict[str, list[float]]:
+        """Of an arm, or of its ratio to another."""
+        run, choice = values[name], once[name]
+        if other is not None:
+            run, choice = run - values[other], choice - once[other]
+        after = {str(n): interval(run[:, :, n - 1], rng) for n in SHOWN}
+        return {ONCE: interval(choice, rng)} | after
+
+    pairs = [(one, other) for one, other in COMPARED if one in values and other in values]
+    return {
+        "tasks": tasks,
+        "reached": {name: told(name) for name in values},
+        "ratios": {f"{one} over {other}": told(one, other) for one, other in pairs},
     }
-    return {"tasks": tasks, "reached": reached, "ratios": ratios}
 
 
 def show(found: dict[str, Any]) -> None:
     for part in ("reached", "ratios"):
         for name, own in found[part].items():
-            cells = "  ".join("{:.3f} [{:.3f}, {:.3f}]".format(*own[str(n)]) for n in SHOWN)
+            cells = "  ".join("{:.3f} [{:.3f}, {:.3f}]".format(*each) for each in own.values())
             print(f"{name:28} {cells}")
 
 
@@ -210,7 +242,7 @@ def read_tables(paths: Sequence[Path]) -> dict[str, list[Example]]:
     sources = {"recorded, aarch64": recorded_states([STORE], lambda n: progress(f"{n} steps"))}
     for path in paths:
         states = list(Table(path).states.values())
-        sources[f"judged, {states[0].parent.machine}"] = states
+        sources[f"{path.stem}, {states[0].parent.machine}"] = states
     return {
         name: examples_of(own, lambda n: progress(f"{n} programs")) for name, own in sources.items()
     }
@@ -234,11 +266,12 @@ def main() -> None:
         return
     others = arms_said(asked.odds) if asked.odds is not None else {}
     report: dict[str, Any] = {"folds": deal(families, FOLDS, FOLD_SEED), "seeds": asked.seeds}
-    for name, runs in compare(tables, asked.seeds, others).items():
-        found, own = figures(runs), tables[name]
+    for name, seen in compare(tables, asked.seeds, others).items():
+        found, own = figures(seen), tables[name]
         counts = {"programs": len(own), "options": sum(len(each.choices) for each in own)}
         report[name] = counts | found
-        print(f"\n{name}: {counts}, {len(found['tasks'])} tasks; after {SHOWN} proposals")
+        print(f"\n{name}: {counts}, {len(found['tasks'])} tasks")
+        print(f"{ONCE}; then runs, after {SHOWN} proposals")
         show(found)
     if asked.json is not None:
         asked.json.write_text(json.dumps(report, indent=1) + "\n")

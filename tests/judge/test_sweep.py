@@ -16,7 +16,7 @@ import pytest
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.evaluation.engines.base import Sweeper
 from kernel_smith.evaluation.engines.pool import LocalPool
-from kernel_smith.records import Candidate, Limits, Options, Reason, Task
+from kernel_smith.records import Candidate, Limits, Options, Reason, Sampling, Task
 
 SECONDS = 120.0  # enough on a busy machine: nothing may be left out
 
@@ -59,6 +59,26 @@ def test_every_variant_gets_what_it_deserves_and_the_next_verdict_is_unchanged(
     assert slower is not None and slower.high < 1
     assert equal is not None and equal.value > slower.value
     assert engine.evaluate(small_task, Candidate(source=honest_source), options).ok
+
+
+def test_where_the_gain_of_each_is_wanted_nobody_drops_out_for_lying_behind(
+    engine: LocalEngine, small_task: Task, honest_source: str, options: Options
+) -> None:
+    """A leader that is far ahead ends a race; here the others are timed as closely as it is."""
+    slow = spoilt(honest_source, "for (volatile int k = 0; k < 1 << 14; ) k = k + 1;")
+    steps = (1 << 11, 1 << 12, 1 << 13)
+    variants = [
+        spoilt(honest_source, f"for (volatile int k = 0; k < {count}; ) k = k + 1;")
+        for count in steps
+    ]
+    parent, wanted = Candidate(source=slow), Sampling(target=0.05)
+    asked = options.model_copy(update={"sampling": wanted})
+    sweep = engine.sweep(small_task, parent, variants, asked, SECONDS, everybody=True)
+    gains = [swept.gain for swept in sweep.swept if swept.gain is not None]
+    assert len(gains) == 3 and all(gain.low > 1 for gain in gains)
+    assert gains[0].value > gains[1].value > gains[2].value
+    names = {workload.name for workload in small_task.workloads}
+    assert all(set(swept.by_workload) == names for swept in sweep.swept)
 
 
 def test_a_program_that_fails_itself_is_no_measure_for_others(

@@ -40,6 +40,23 @@ def test_noise_throws_nobody_out_who_is_as_fast() -> None:
     assert race.still_running(["a", "b"]) == ["a", "b"]
 
 
+def test_who_is_known_well_enough_or_slower_need_not_be_timed_again() -> None:
+    quiet = raced({"": 1.0, "a": 1.5, "b": 1.01, "c": 0.7}, rounds=20, noise=0.001)
+    assert quiet.unsettled(["a", "b", "c"], 0.02) == []
+    assert quiet.unsettled(["a", "b", "c"], 0.001) == ["a", "b"]  # not the slower one
+    assert quiet.unsettled(["b"], 0.004) == ["b"] and quiet.unsettled(["b"], 0.01) == []
+    noisy = raced({"": 1.0, "a": 1.5, "b": 1.01, "c": 0.3}, noise=0.2)
+    assert noisy.unsettled(["a", "b", "c", "late"], 0.02) == ["a", "b", "late"]
+
+
+def test_a_gain_is_never_surer_than_two_processes_agree() -> None:
+    exact = raced({"": 1.0, "a": 1.002}, rounds=200, noise=1e-9)
+    gain = exact.gain("a")
+    assert gain is not None and gain.low < 1 < gain.high
+    small = exact.gain_on("small", "a")
+    assert small is not None and small.half_width > gain.half_width > 0.005
+
+
 def test_workloads_count_by_their_weight() -> None:
     race = Race("", {"small": 1.0, "large": 3.0})
     for _ in range(4):

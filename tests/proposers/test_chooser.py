@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
@@ -91,6 +92,18 @@ def test_numbers_of_an_option_do_not_depend_on_what_else_is_listed() -> None:
     unrolls = [own for name, own in numbers.items() if name.startswith("unroll-loop")]
     assert len(unrolls) == 2
     assert unrolls[0] != unrolls[1]  # by 4, and by 8
+
+
+def test_numbers_tell_what_an_edit_makes_of_the_text_and_how_deep_it_lies() -> None:
+    (matmul,) = own_starts(find_task("matmul"), "cpp")
+    menu = menu_at(matmul)
+    numbers = dict(zip(map(str, menu.options), features_of(menu, Facts(1.0, "")), strict=True))
+    inner = numbers["simd-loop: loop over c in matmul no. 2"]
+    outer = numbers["simd-loop: loop over c in matmul"]
+    assert (inner["depth"], outer["depth"]) == (2, 1)
+    assert inner["more:simd"] == outer["more:simd"] == pytest.approx(math.log(2))
+    assert "more:loads" not in inner
+    assert numbers["quiet-arithmetic: the whole text"]["depth"] == 0
 
 
 class UnrolledIsFaster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import random
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,9 +21,12 @@ from kernel_smith.proposers.chooser import read_policy
 from kernel_smith.records import (
     Budget,
     Event,
+    Interval,
     Proposal,
+    Reason,
     RunConfig,
     RunStarted,
+    Stage,
     StepEvaluated,
     StepProposed,
     Task,
@@ -30,6 +34,8 @@ from kernel_smith.records import (
 from kernel_smith.testing.numbers import program
 from kernel_smith.training.choices.questions import write_questions
 from kernel_smith.training.choices.replay import ByOdds, replay
+from kernel_smith.training.choices.rows import Judged, Parent
+from kernel_smith.training.choices.table import State
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -48,7 +54,7 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def script(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -73,6 +79,78 @@ def test_a_policy_without_some_families_says_so_and_knows_nothing_of_them(tmp_pa
     less = read_policy(tmp_path / "less.json")
     assert "edit=rare" not in less.kinds
     assert less.about.endswith("(made up), without red")
+
+
+def seen(program: str, ends: tuple[float, float, float] | None, *, swept: bool) -> Judged:
+    gain = Interval(value=ends[0], low=ends[1], high=ends[2]) if ends is not None else None
+    stage, reason = (Stage.OK, None) if gain else (Stage.INCORRECT, Reason.WRONG_VALUES)
+    return Judged(
+        parent="p",
+        task="t",
+        edit="e",
+        change="e: s",
+        program=program,
+        stage=stage,
+        reason=reason,
+        gain=gain,
+        swept=swept,
+    )
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_how_far_sweep_and_judge_are_apart_is_told_for_gains_and_for_others() -> None:
+    twice, same, wide = (2.0, 1.9, 2.1), (1.0, 0.99, 1.01), (1.0, 0.8, 1.25)
+    pairs = {
+        "a": (twice, twice),
+        "b": (twice, same),  # only seemed to gain
+        "c": (same, wide),
+        "d": (same, None),
+        "e": (None, same),
+        "f": (same, same),
+    }
+    parent = Parent.model_construct(program="p", task="t")
+    state = State(
+        parent,
+        judged={name: seen(name, by, swept=False) for name, (_, by) in pairs.items()},
+        swept={name: seen(name, by, swept=True) for name, (by, _) in pairs.items()},
+    )
+    found = script("choices_agreement").agreement([state])
+    gained, others = found["sweep saw a gain"], found["others"]
+    assert (gained["changes"], gained["timed by both"]) == (2, 2)
+    assert gained["judge: faster beyond doubt"] == 1
+    assert gained["judged over swept gain, geometric mean"] == pytest.approx(math.sqrt(0.5), 1e-3)
+    assert gained["differ by as much as the intervals allow"] == 0.5
+    assert others["changes"] == 4 and others["timed by both"] == 2
+    assert others["right in the sweep, not for the judge"] == 1
+    assert others["right for the judge, not in the sweep"] == 1
+    assert others["differ by as much as the intervals allow"] == 1.0
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_what_no_interval_tells_of_is_found_and_nothing_where_they_tell_all() -> None:
+    luck, rng = script("choices_agreement")._luck, random.Random(3)
+    apart = [rng.gauss(0, 0.05) for _ in range(2000)]
+    assert luck(apart, [0.03] * 2000) == pytest.approx(0.04, rel=0.15)
+    assert luck(apart, [0.06] * 2000) == 0.0
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_parents_come_in_turns_and_children_after_them(tmp_path: Path) -> None:
+    table = script("choices_table")
+    tasks = table.tasks_in_turn(["matmul", "gelu_tanh"], 1)
+    for name in ("matmul__b", "matmul__a", "gelu_tanh__a", "gelu_tanhs__a"):
+        (tmp_path / f"{name}.py").write_text(f"# {name}")
+    (tmp_path / "matmul").mkdir()
+    (tmp_path / "matmul" / "1_c.py").write_text("# matmul c")
+    programs = table.programs_in([tmp_path], tasks)
+    assert [task.name for task, _ in programs[:2]] == [task.name for task in tasks]
+    assert [task.name for task, _ in programs[2:]] == ["matmul", "matmul"]
+    assert {each.source for _, each in programs} == {
+        "# matmul__a",
+        "# matmul__b",
+        "# matmul c",
+        "# gelu_tanh__a",
+    }
 
 
 @pytest.mark.slow

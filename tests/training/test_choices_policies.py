@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -17,7 +18,14 @@ from kernel_smith.training.choices import boosting, weights
 from kernel_smith.training.choices.examples import Choice, Example
 from kernel_smith.training.choices.families import by_other_families, deal, kinds_in, splits
 from kernel_smith.training.choices.matrix import Matrix, matrix_of, names_in
-from kernel_smith.training.choices.replay import ByKind, ByPolicy, Knowing, Uniform, replay
+from kernel_smith.training.choices.replay import (
+    ByKind,
+    ByPolicy,
+    Knowing,
+    Uniform,
+    one_choice,
+    replay,
+)
 
 FAMILIES = ("red", "green", "blue", "white", "black", "grey")
 
@@ -64,6 +72,41 @@ def test_trees_find_which_site_pays_on_a_family_that_they_never_saw(tmp_path: Pa
     path.write_text(policy.model_dump_json())
     numbers = [choice.features for choice in tested[0].choices]
     assert read_policy(path).scores(numbers) == policy.scores(numbers)
+
+
+def test_trees_by_rl_find_it_too_and_hesitate_less(tmp_path: Path) -> None:
+    known, tested = held_out()
+    policy = boosting.fit_policy_trees(known, replace(boosting.RL, fewest=8))
+    assert expected_of(policy, tested) > 0.9 * best_of(tested)
+    path = tmp_path / "policy.json"
+    path.write_text(policy.model_dump_json())
+    numbers = [choice.features for choice in tested[0].choices]
+    assert read_policy(path).probabilities(numbers) == policy.probabilities(numbers)
+
+
+def test_what_holds_for_any_kind_helps_with_one_that_was_never_tried() -> None:
+    """A kind that no other family has, at two places: the wide policy knows which is better."""
+    rng = random.Random(5)
+
+    def either(family: str, number: int) -> Example:
+        kinds = ("new", "new") if family == FAMILIES[-1] else ("one", "two")
+        places = rng.sample((0.0, 1.0), 2)
+        choices = tuple(
+            Choice(edit, f"{number} {place}", {f"edit={edit}": 1.0, "here:x": place}, place, place)
+            for edit, place in zip(kinds, places, strict=True)
+        )
+        return Example(family, family, "x86_64", f"{family} {number}", choices, 0)
+
+    every = [either(family, number) for family in FAMILIES for number in range(12)]
+    known = [each for each in every if each.family != FAMILIES[-1]]
+    tested = [each for each in every if each.family == FAMILIES[-1]]
+    narrow = weights.fit_weights(known, weights.Settings(steps=60)).rl
+    wide = weights.fit_weights(known, weights.Settings(steps=60, wide=True)).rl
+    assert expected_of(narrow, tested) == pytest.approx(0.5)
+    assert expected_of(wide, tested) > 0.8
+    numbers = [choice.features for choice in tested[0].choices]
+    shown = Policy.model_validate_json(wide.model_dump_json()).scores(numbers)
+    assert shown == pytest.approx(wide.scores(numbers))
 
 
 def test_rl_expects_more_than_sft_and_both_more_than_chance() -> None:
@@ -153,6 +196,12 @@ def test_every_run_rises_repeats_itself_and_ends_where_the_table_does(
     assert reached == replay(states, "start", make, str(seed), 8)
     assert reached == sorted(reached)
     assert reached[-1] == pytest.approx(0.7)  # six options in all, each proposed once
+
+
+def test_one_choice_is_worth_what_is_drawn() -> None:
+    start = two_levels()["start"]
+    assert one_choice(start, Knowing, "s", 4) == 0.5
+    assert one_choice(start, Uniform, "s", 4000) == pytest.approx(0.6 / 4, abs=0.02)
 
 
 def test_a_program_that_was_judged_on_two_machines_is_two_states() -> None:

@@ -39,9 +39,15 @@ class Sweeper(Protocol):
         options: Options,
         seconds: float,
         /,
+        *,
+        everybody: bool = False,
     ) -> Future[Sweep]:
         """What became of the variants, in the future. It takes about so many seconds, and says
-        nothing that a verdict may rest on."""
+        nothing that a verdict may rest on.
+
+        Who lies behind is timed no longer, since the fastest are wanted; with `everybody` each is,
+        until its gain is known as closely as `options.sampling.target`, or is too small for that.
+        """
 
 
 @runtime_checkable

@@ -94,8 +94,13 @@ class LocalEngine:
         options: Options,
         seconds: float,
         progress: Progress = _silent,
+        *,
+        everybody: bool = False,
     ) -> Sweep:
-        """Try variants of an accepted program out, by their sources, within so many seconds."""
+        """Try variants of an accepted program out, by their sources, within so many seconds.
+
+        `everybody`: find out what each is worth, and not just which are the fastest.
+        """
         request = {
             "op": "sweep",
             "task": task.model_dump(mode="json"),
@@ -103,6 +108,7 @@ class LocalEngine:
             "variants": list(variants),
             "options": options.model_dump(mode="json"),
             "seconds": seconds,
+            "everybody": everybody,
         }
         return Sweep.model_validate(self._ask(request, progress)["sweep"])
 

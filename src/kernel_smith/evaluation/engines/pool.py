@@ -78,11 +78,13 @@ class LocalPool(ClosingInAHurry):
         variants: Sequence[str],
         options: Options,
         seconds: float,
+        *,
+        everybody: bool = False,
     ) -> Future[Sweep]:
         """The same for a sweep over variants of an accepted program."""
 
         def sweep(engine: LocalEngine) -> Sweep:
-            return engine.sweep(task, parent, variants, options, seconds)
+            return engine.sweep(task, parent, variants, options, seconds, everybody=everybody)
 
         return self._enqueue(_Job(task, parent, sweep))
 

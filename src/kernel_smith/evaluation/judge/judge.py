@@ -101,6 +101,8 @@ class Judge:
         options: Options,
         seconds: float,
         progress: Progress,
+        *,
+        everybody: bool = False,
     ) -> Sweep:
         """Try variants of an accepted program out, within about so many seconds."""
         platform = self._platform(parent, options)
@@ -110,7 +112,16 @@ class Judge:
             bench = self._ready(platform, task, options)
             for workload in task.workloads:
                 bench.prepare(workload)
-            sweeping = Sweeping(platform, bench, parent, variants, options, seconds, progress)
+            sweeping = Sweeping(
+                platform,
+                bench,
+                parent,
+                variants,
+                options,
+                seconds,
+                progress,
+                everybody=everybody,
+            )
             try:
                 return sweeping.run()
             finally:

@@ -77,7 +77,13 @@ class Server:
         parent = Candidate.model_validate(request["parent"])
         options = Options.model_validate(request["options"])
         sweep = self._judge_on(options.cores).sweep(
-            task, parent, request["variants"], options, request["seconds"], self._report_progress
+            task,
+            parent,
+            request["variants"],
+            options,
+            request["seconds"],
+            self._report_progress,
+            everybody=request["everybody"],
         )
         return {"sweep": sweep.model_dump(mode="json")}
 

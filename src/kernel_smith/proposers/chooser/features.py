@@ -1,4 +1,5 @@
-"""An option in numbers: what is edited, the text around it, and the program as a whole.
+"""An option in numbers: what is edited, the text around it, what becomes of the text, and the
+program as a whole.
 
 Nothing here is parsed: the texts are read by patterns, because the numbers are for a policy that
 is fitted to them, and the judge has the last word anyway.
@@ -37,6 +38,7 @@ _PATTERNS = {
         "bounds": r"< \d+;",
     }.items()
 }
+_BRACES = re.compile(r"\bfor \([^{};]*;[^{};]*;[^{}]*?\) \{|[{}]")
 _LOOP = re.compile(r"\bfor \((?:const )?[\w:]+ (\w+) = ")
 _NUMBER = re.compile(r"\d+")
 _ORDINAL = re.compile(r"no\. (\d+)")
@@ -56,18 +58,23 @@ class Facts:
         return cls(timing.speedup.value if timing else 1.0, evaluation.environment.machine)
 
 
+WHOLE = ("all:", "speed", "x86", "length")
+"""How the numbers of a program begin, which are the same for all its options."""
+
+
 def features_of(menu: Menu, facts: Facts) -> list[Features]:
     """Return the numbers of each option, whichever others there are, in the menu's order."""
     source = menu.parent.source
-    whole = _counts("all", source) | {
+    before = _found_in(source)
+    whole = _counts("all", before) | {
         "speed": math.log(max(facts.speedup, 1e-3)),
         "x86": float(facts.machine in ("x86_64", "AMD64")),
         "length": math.log(len(source)),
     }
-    return [whole | _own(option, source) for option in menu.options]
+    return [whole | _own(option, source, before) for option in menu.options]
 
 
-def _own(option: Option, source: str) -> Features:
+def _own(option: Option, source: str, before: dict[str, int]) -> Features:
     changed = option.program.source
     first = _alike(source, changed)
     rest = _alike(source[first:][::-1], changed[first:][::-1])
@@ -79,8 +86,14 @@ def _own(option: Option, source: str) -> Features:
         "choice": math.log2(int(choice[0])) if choice and int(choice[0]) else 0.0,
         "ordinal": float(ordinal[1]) if ordinal else 1.0,
         "growth": math.log(len(changed) / len(source)),
+        "depth": float(_loops_around(source, first)),
     }
-    return own | _counts("here", here) | _strides(here)
+    return (
+        own
+        | _counts("here", _found_in(here))
+        | _strides(here)
+        | _changes(before, _found_in(changed))
+    )
 
 
 def _alike(one: str, other: str) -> int:
@@ -89,9 +102,33 @@ def _alike(one: str, other: str) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _counts(where: str, text: str) -> Features:
-    counts = {name: len(pattern.findall(text)) for name, pattern in _PATTERNS.items()}
-    return {f"{where}:{name}": math.log1p(count) for name, count in counts.items() if count}
+def _found_in(text: str) -> dict[str, int]:
+    return {name: len(pattern.findall(text)) for name, pattern in _PATTERNS.items()}
+
+
+def _counts(where: str, found: dict[str, int]) -> Features:
+    return {f"{where}:{name}": math.log1p(count) for name, count in found.items() if count}
+
+
+def _changes(before: dict[str, int], after: dict[str, int]) -> Features:
+    """How many more or fewer of each there are after the edit."""
+    more = {name: after[name] - before[name] for name in before}
+    return {
+        f"more:{name}": math.copysign(math.log1p(abs(count)), count)
+        for name, count in more.items()
+        if count
+    }
+
+
+def _loops_around(source: str, place: int) -> int:
+    """How many loops with a block are open at a place in the text."""
+    opened: list[bool] = []
+    for found in _BRACES.finditer(source, 0, place):
+        if found[0] != "}":
+            opened.append(found[0] != "{")
+        elif opened:
+            opened.pop()
+    return sum(opened)
 
 
 def _strides(here: str) -> Features:

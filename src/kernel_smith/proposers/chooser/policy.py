@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from kernel_smith.errors import BadInput
-from kernel_smith.proposers.chooser.features import Features
+from kernel_smith.proposers.chooser.features import WHOLE, Features
 from kernel_smith.records import VersionedRecord
 
 _SHIPPED = Path(__file__).with_name("policy.json")
@@ -23,7 +23,7 @@ _SHIPPED = Path(__file__).with_name("policy.json")
 Tree = Any
 """A number, or [feature, threshold, tree up to the threshold, tree above]."""
 
-KIND = "kind"
+KIND, ANY = "kind", "any"
 UNTRIED = 0.02  # the logarithm of a gain that is expected of an edit that was never tried
 
 
@@ -72,13 +72,15 @@ def with_kind(features: Features, kinds: Mapping[str, float]) -> Features:
 
 
 def crossed(features: Features) -> Features:
-    """Return what is known of the kind, and the numbers of the place for this kind alone.
+    """Return what is known of the kind, and the numbers of the place: for this kind alone, and for
+    any kind (`ANY`).
 
     What is the same for all options of a program says nothing about which of them to choose.
     """
     edit = edit_in(features)
-    own = {f"{edit} {name}": value for name, value in features.items() if name not in (edit, KIND)}
-    return own | {edit: 1.0, KIND: features[KIND]}
+    own = {name: value for name, value in features.items() if name not in (edit, KIND)}
+    place = {f"{ANY} {name}": own[name] for name in own if not name.startswith(WHOLE)}
+    return {f"{edit} {name}": own[name] for name in own} | place | {edit: 1.0, KIND: features[KIND]}
 
 
 def edit_in(features: Features) -> str:

@@ -1,14 +1,15 @@
-"""Gradient-boosted trees: what an option is expected to gain, from its numbers.
+"""Gradient-boosted trees: what an option is expected to gain, or how likely it is to be drawn.
 
-Small trees, each fitted to what those before it left over (squared error). Thresholds are tried at
-a few quantiles of each number, which loses nothing with some thousands of rows. How many trees are
-grown is decided by cross-validation over families.
+Small trees, each fitted to what those before it left over: of the gain (squared error), or of the
+reward that the policy can come to (RL). Thresholds are tried at a few quantiles of each number,
+which loses nothing with some thousands of rows. How many trees are grown is decided by
+cross-validation over families.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -31,28 +32,69 @@ class Settings:
     quantiles: int = 12
     shrink: float = 5.0
     temperatures: tuple[float, ...] = (0.002, 0.005, 0.01, 0.02, 0.05)
+    entropy: float = 0.01
     folds: int = 4
     seed: int = 0
 
 
+RL = Settings(trees=120, rate=2.0)
+
+_Aim = Callable[[Matrix, Floats, Settings], Floats]
+"""What the next tree is fitted to, by the scores so far."""
+
+
+def _left_of_gain(matrix: Matrix, scores: Floats, settings: Settings) -> Floats:
+    return matrix.rewards - scores
+
+
+def _left_of_reward(matrix: Matrix, scores: Floats, settings: Settings) -> Floats:
+    """The gradient of the reward to be expected, and of the bonus for entropy, of each program by
+    itself, as large for many options as for few."""
+    policy = matrix.softmax(scores)
+    worth = matrix.rewards - settings.entropy * numpy.log(policy + 1e-12)
+    mean = matrix.per_state(policy * worth)
+    options = matrix.per_state(numpy.ones_like(policy))
+    gradient: Floats = (options[matrix.state] * policy) * (worth - mean[matrix.state])
+    return gradient
+
+
 def fit_trees(examples: Sequence[Example], settings: Settings, *, about: str = "") -> Policy:
     """Return as many trees, drawn from as sharply, as cross-validation wants."""
-    trials = [
-        _Trial(by_other_families(train), told_kinds(held, kinds_in(train)), settings)
-        for train, held in splits(examples, settings.folds, settings.seed)
-    ]
+    trials = _trials(examples, settings, _left_of_gain)
     count = int(numpy.sum([trial.errors() for trial in trials], axis=0).argmin())
     temperature = max(
         settings.temperatures,
         key=lambda degrees: sum(trial.reward(count, degrees) for trial in trials),
     )
-    grown = _Trial(by_other_families(examples), [], settings, trees=count)
+    return _policy(examples, replace(settings, trees=count), _left_of_gain, temperature, about)
+
+
+def fit_policy_trees(examples: Sequence[Example], settings: Settings, *, about: str = "") -> Policy:
+    """Return trees along the gradient of the reward to be expected: as many as cross-validation
+    wants."""
+    trials = _trials(examples, settings, _left_of_reward)
+    reached = [sum(trial.reward(n, 1.0) for trial in trials) for n in range(settings.trees + 1)]
+    count = reached.index(max(reached))
+    return _policy(examples, replace(settings, trees=count), _left_of_reward, 1.0, about)
+
+
+def _trials(examples: Sequence[Example], settings: Settings, aim: _Aim) -> list[_Trial]:
+    return [
+        _Trial(by_other_families(train), told_kinds(held, kinds_in(train)), settings, aim)
+        for train, held in splits(examples, settings.folds, settings.seed)
+    ]
+
+
+def _policy(
+    examples: Sequence[Example], settings: Settings, aim: _Aim, temperature: float, about: str
+) -> Policy:
+    grown = _Trial(by_other_families(examples), [], settings, aim)
     return Policy(
         kind="trees",
         about=about,
         temperature=temperature,
         kinds=kinds_in(examples),
-        trees=(grown.mean, *(_named(tree, grown.names) for tree in grown.trees)),
+        trees=(grown.first, *(_named(tree, grown.names) for tree in grown.trees)),
     )
 
 
@@ -64,17 +106,17 @@ class _Trial:
         train: Sequence[Example],
         held: Sequence[Example],
         settings: Settings,
-        trees: int | None = None,
+        aim: _Aim,
     ) -> None:
         self.names = names_in(train, dict)
         matrix, self._held = matrix_of(train, dict, self.names), matrix_of(held, dict, self.names)
-        self.mean = round(float(matrix.rewards.mean()), 6)
-        growing, left = _Growing(matrix, settings), matrix.rewards - self.mean
+        self.first = round(float(matrix.rewards.mean()), 6)
+        growing, scores = _Growing(matrix, settings), numpy.full(len(matrix.rewards), self.first)
         self.trees: list[Any] = []
-        self._said = [numpy.full(len(self._held.rewards), self.mean)]
-        for _ in range(settings.trees if trees is None else trees):
-            tree, values = growing.tree(left)
-            left = left - values
+        self._said = [numpy.full(len(self._held.rewards), self.first)]
+        for _ in range(settings.trees):
+            tree, values = growing.tree(aim(matrix, scores, settings))
+            scores = scores + values
             self.trees.append(tree)
             self._said.append(self._said[-1] + _values(tree, self._held))
 

@@ -12,7 +12,7 @@ from kernel_smith.training.choices.table import State
 
 @dataclass(frozen=True)
 class Choice:
-    """A judged option in numbers. `drift`: the certain change of speed, also where that is lost;
+    """An option in numbers. `drift`: the certain change of speed, also where that is lost;
     None for a program that cannot be built upon."""
 
     edit: str
@@ -24,7 +24,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Example:
-    """A program with the options at it that were judged. `missing`: how many were not."""
+    """A program with the options at it that were judged or swept. `missing`: how many were not."""
 
     task: str
     family: str
@@ -37,7 +37,7 @@ class Example:
 def examples_of(
     states: Iterable[State], progress: Callable[[int], None] = lambda done: None
 ) -> list[Example]:
-    """Return the states at which options of today's mutator were judged."""
+    """Return the states at which anything is known of options of today's mutator."""
     made = []
     for number, state in enumerate(states, 1):
         progress(number)
@@ -51,8 +51,9 @@ def _example(state: State) -> Example:
     parent, menu = state.parent, state.menu()
     numbers = features_of(menu, Facts(parent.speedup.value, parent.machine))
     choices = []
+    known = state.known
     for option, features in zip(menu.options, numbers, strict=True):
-        row = state.judged.get(option.program.content_hash)
+        row = known.get(option.program.content_hash)
         if row is not None:
             drift = math.log(row.gain.certain) if row.gain is not None else None
             choices.append(Choice(row.edit, row.program, features, row.reward, drift))

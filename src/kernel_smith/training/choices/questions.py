@@ -16,7 +16,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.proposers.chooser.letters import question_text
 from kernel_smith.proposers.chooser.options import menu_at
 from kernel_smith.proposers.mutator.edit import Machine
-from kernel_smith.records import Candidate, Record
+from kernel_smith.records import Record
 from kernel_smith.training.choices.table import State
 
 
@@ -39,13 +39,12 @@ class Question(Record):
 
 def question_of(state: State, seed: int = 0) -> Question:
     """Return a state as a question, with its options in an order of the seed's."""
-    parent = state.parent
-    candidate = Candidate(source=parent.source, backend=parent.backend)
-    menu = menu_at(candidate, Machine(cores=parent.cores), seed=seed)
+    parent, known = state.parent, state.known
+    menu = menu_at(state.candidate, Machine(cores=parent.cores), seed=seed)
     children = {
         option.label: option.program.content_hash
         for option in menu.options
-        if option.program.content_hash in state.judged
+        if option.program.content_hash in known
     }
     return Question(
         task=parent.task,
@@ -53,7 +52,7 @@ def question_of(state: State, seed: int = 0) -> Question:
         machine=parent.machine,
         program=parent.program,
         prompt=question_text(menu, parent.speedup),
-        rewards={label: state.judged[child].reward for label, child in children.items()},
+        rewards={label: known[child].reward for label, child in children.items()},
         children=children,
     )
 
@@ -65,7 +64,7 @@ def questions_of(
     were judged there is nothing to choose."""
     for number, state in enumerate(states, 1):
         progress(number)
-        if len(state.judged) > 1:
+        if len(state.known) > 1:
             asked = (question_of(state, seed) for seed in range(orders))
             yield from (each for each in asked if len(each.rewards) > 1)
 

@@ -107,6 +107,13 @@ class Knowing:
         return
 
 
+def one_choice(state: Example, make: Callable[[], Arm], seed: str, draws: int) -> float:
+    """Return the mean reward of a first choice at a program."""
+    rng, everything = random.Random(seed), range(len(state.choices))
+    chosen = (make().choose(state, everything, rng) for _ in range(draws))
+    return sum(state.choices[index].reward for index in chosen) / draws
+
+
 def replay(
     states: Mapping[str, Example],
     start: str,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from kernel_smith.proposers.chooser.policy import Policy, crossed
+from kernel_smith.proposers.chooser.policy import ANY, Policy, crossed
 from kernel_smith.training.choices.examples import Example
 from kernel_smith.training.choices.families import by_other_families, kinds_in, splits, told_kinds
 from kernel_smith.training.choices.matrix import Floats, Matrix, matrix_of, names_in
@@ -21,13 +21,18 @@ from kernel_smith.training.choices.matrix import Floats, Matrix, matrix_of, name
 
 @dataclass(frozen=True)
 class Settings:
-    """Rates differ because a likelihood is larger than a gain."""
+    """Rates differ because a likelihood is larger than a gain.
+
+    `wide`: also learn from what the edit makes of the text, from how many loops are around it, and
+    from what holds of places for all kinds of edits together.
+    """
 
     steps: int = 300
     sft_rate: float = 0.02
     rl_rate: float = 2.0
     momentum: float = 0.9
     entropy: float = 0.01
+    wide: bool = False
     temperatures: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1)
     folds: int = 4
     seed: int = 0
@@ -116,6 +121,11 @@ def _climb(fittings: Sequence[_Fitting], others: Sequence[Matrix], objective: Ob
     return steps
 
 
+def _is_wide(name: str) -> bool:
+    edit, _, place = name.partition(" ")
+    return edit == ANY or place.startswith(("more:", "depth"))
+
+
 class _Fitting:
     """Weights on their way up, by the gradient with momentum.
 
@@ -125,13 +135,15 @@ class _Fitting:
     """
 
     def __init__(self, examples: Sequence[Example], settings: Settings) -> None:
-        matrix = matrix_of(examples, crossed, names_in(examples, crossed))
+        names = names_in(examples, crossed)
+        names = names if settings.wide else [each for each in names if not _is_wide(each)]
+        matrix = matrix_of(examples, crossed, names)
         self.settings = settings
         columns = {name: index for index, name in enumerate(matrix.names)}
         self._pairs = [
-            (index, columns[name.partition(" ")[0]])
+            (index, columns[edit])
             for name, index in columns.items()
-            if " " in name
+            if (edit := name.partition(" ")[0]) != name and edit != ANY
         ]
         sums = matrix.values.sum(axis=0)
         self._means = [sums[index] / sums[edit] for index, edit in self._pairs]

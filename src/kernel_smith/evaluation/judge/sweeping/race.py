@@ -1,12 +1,13 @@
 """A race: rounds in which a program and its variants are timed on the same inputs.
 
 Who lies behind the leader beyond doubt drops out, so that time is spent on those that are close.
+Where the gain of each is wanted, those drop out of which enough is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, combine, estimate
 from kernel_smith.records import Interval
@@ -27,14 +28,17 @@ class Race:
         self._rounds[workload].append(seconds)
 
     def gain(self, program: str) -> Interval | None:
-        """The parent's time over this program's; None unless it was timed on every workload."""
-        ratio = self._ratio(self._parent, program)
+        """The parent's time over this program's; None unless it was timed on every workload.
+
+        It allows for what another process would have shown.
+        """
+        ratio = self._ratio(self._parent, program, LogRatio.allowing_for_luck)
         return None if ratio is None else ratio.interval()
 
     def gain_on(self, workload: str, program: str) -> Interval | None:
         """The same on one workload; None unless it was timed there."""
         ratio = self._ratio_on(workload, self._parent, program)
-        return None if ratio is None else ratio.interval()
+        return None if ratio is None else ratio.allowing_for_luck().interval()
 
     def still_running(self, programs: Collection[str]) -> list[str]:
         """Those of the programs that may be the fastest, the one that leads included."""
@@ -45,14 +49,26 @@ class Race:
         leader = max(timed, key=timed.__getitem__)
         return [program for program in timed if not self._is_behind(program, leader)]
 
+    def unsettled(self, programs: Collection[str], target: float) -> list[str]:
+        """Those of which more rounds would tell more: half of the gain's interval is wider than
+        `target`, and it does not end below a gain that could just be told at that width."""
+        gains = {program: self.gain(program) for program in programs}
+        return [
+            program
+            for program, gain in gains.items()
+            if gain is None or (gain.high > 1 + 2 * target and gain.half_width > target)
+        ]
+
     def _is_behind(self, program: str, leader: str) -> bool:
         ratio = self._ratio(leader, program)
         return program != leader and ratio is not None and ratio.interval().high < 1
 
-    def _ratio(self, one: str, other: str) -> LogRatio | None:
-        """How much longer one takes than the other."""
+    def _ratio(
+        self, one: str, other: str, seen: Callable[[LogRatio], LogRatio] = lambda ratio: ratio
+    ) -> LogRatio | None:
+        """How much longer one takes than the other; `seen`: what is made of each workload's."""
         parts = [self._ratio_on(workload, one, other) for workload in self._rounds]
-        known = [part for part in parts if part is not None]
+        known = [seen(part) for part in parts if part is not None]
         return combine(known, list(self._weights.values())) if len(known) == len(parts) else None
 
     def _ratio_on(self, workload: str, one: str, other: str) -> LogRatio | None:

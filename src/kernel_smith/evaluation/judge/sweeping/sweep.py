@@ -40,6 +40,7 @@ _GLANCES = 3  # at single calls, before the race
 _FAR_BEHIND = 0.67  # of the parent's speed: who is seen to be slower need not be in the race
 _LAPS, _ROUNDS = 6, 3  # who is behind is seen after each lap, of so many rounds of all workloads
 _FEW = 2  # between whom the judge decides
+_LAPS_FOR_ALL = 10  # where the gain of each is wanted
 
 _random = random.Random()
 _T = TypeVar("_T")
@@ -50,7 +51,10 @@ class _TimeIsUp(Exception):
 
 
 class Sweeping(Generic[ParticipantT]):
-    """`variants`: the sources of other programs like `parent`. `seconds`: to be done in."""
+    """`variants`: the sources of other programs like `parent`. `seconds`: to be done in.
+
+    `everybody`: the gain of each is wanted, as closely as sampling's target, and not the fastest.
+    """
 
     def __init__(
         self,
@@ -61,11 +65,14 @@ class Sweeping(Generic[ParticipantT]):
         options: Options,
         seconds: float,
         progress: Progress,
+        *,
+        everybody: bool = False,
     ) -> None:
         self._platform = platform
         self._bench = bench
         self._begun, self._seconds = time.monotonic(), seconds
         self._say = progress
+        self._everybody, self._target = everybody, options.sampling.target
         self._sources = {str(number): source for number, source in enumerate(variants)}
         call = min(options.limits.call_seconds, _LONGEST_CALL)
         limits = options.limits.model_copy(update={"call_seconds": call})
@@ -188,13 +195,18 @@ class Sweeping(Generic[ParticipantT]):
 
     def _hold_race(self) -> None:
         cohort = self._cohort
-        for lap in range(_LAPS):
+        for lap in range(_LAPS_FOR_ALL if self._everybody else _LAPS):
             self._say(f"timing {len(cohort.members)} variants")
             until = self._moment(1.0 if lap else _LATEST)
             for workload in self._bench.task.workloads:
                 self._time(workload, until)
-            cohort.members = self._race.still_running(cohort.members)
-            if not cohort.members or (len(cohort.members) <= _FEW and lap > 0):
+            if self._everybody:
+                cohort.members = self._race.unsettled(cohort.members, self._target)
+            else:
+                cohort.members = self._race.still_running(cohort.members)
+                if len(cohort.members) <= _FEW and lap > 0:
+                    return
+            if not cohort.members:
                 return
 
     def _time(self, workload: Workload, until: float) -> None:

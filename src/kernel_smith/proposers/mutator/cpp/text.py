@@ -120,9 +120,10 @@ def cpp_texts(source: str) -> tuple[CppText, ...]:
     return tuple(parse(str(constant.value)) for constant in _whole_constants(source))
 
 
-def _whole_constants(source: str) -> list[ast.Constant]:
+@lru_cache(maxsize=64)  # a program is read once, and not for each place at which it is edited
+def _whole_constants(source: str) -> tuple[ast.Constant, ...]:
     found = kernel_constants(source, ("cpp",))
-    return [node for node in found if not parse(str(node.value)).root.has_error]
+    return tuple(node for node in found if not parse(str(node.value)).root.has_error)
 
 
 def kernel_constants(source: str, dialects: tuple[str, ...]) -> list[ast.Constant]:
