@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +36,57 @@ main()
     assert done.returncode == 0, done.stderr
     assert "HEAVY []" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_defect_is_told_as_one_with_all_that_a_report_needs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("nobody foresaw this")
+
+    monkeypatch.setattr("kernel_smith.cli.tasks.builtin_tasks", fail)
+    done = cli("tasks", "list")
+    assert done.code == 4
+    assert "Traceback" in done.err
+    assert "error: internal: ZeroDivisionError: nobody foresaw this" in done.err
+    assert "please report it" in done.err
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_output_that_finds_no_room_is_an_error_in_words(
+    program: list[str], json: list[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        command = [*program, "tasks", "show", "row_softmax", *json]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.splitlines() == [
+        "error: no space left to write to",
+        "hint: make room, then run the command again",
+    ]
+
+
+def test_who_reads_no_more_is_not_told_of_a_defect(program: list[str]) -> None:
+    for arguments in (["knowledge"], ["tasks", "list", "--json"]):
+        process = subprocess.Popen(
+            [*program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == "", arguments
+        assert process.wait() in (0, 1)
+        process.stderr.close()
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_lead_nowhere(
+    program: list[str], closed: str, tmp_path: Path
+) -> None:
+    for arguments, code in ((["tasks", "list", "--json"], 0), (["runs", "list"], 2)):
+        command = f"{shlex.join([*program, *arguments])} {closed}"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_during_start_up_shows_no_traceback() -> None:

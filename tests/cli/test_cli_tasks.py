@@ -154,7 +154,9 @@ def test_dropout_in_train_mode_is_told_to_be_evaluated(
     done = cli("tasks", "check", "random.py")
     assert done.code == 1
     assert "random-reference: the same inputs give another output" in done.out
-    assert "end Model.__init__ with self.eval()." in done.out, "and nothing about the inputs"
+    assert "end Model.__init__ with self.eval(); " in done.out
+    assert "draw in get_inputs what forward draws itself" in done.out, "as F.dropout does"
+    assert "for which the output varies" not in done.out, "nothing about the inputs"
     (tmp_path / "mine.py").write_text(honest_source)
     cli("evaluate", "random.py", "mine.py").complains(2, "random-reference", "self.eval()")
     mended = RANDOM.replace("Dropout(0.5)\n", "Dropout(0.5)\n        self.eval()\n")

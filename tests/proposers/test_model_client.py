@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -64,6 +65,43 @@ def test_an_answer_is_read_however_it_is_sent(make_client: MakeClient, reply: Re
     with OpenAIServer([reply]) as server:
         answer = ask(make_client(server.base_url))
     assert answer == Answer("Hello, world: 日本\u2028!", "", truncated=False)
+
+
+def event(content: object) -> bytes:
+    choice = {"delta": {"content": content}, "finish_reason": None}
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["quick \ud83d", "\ude00 one"], "quick 😀 one"),
+        (["half \ud83d", " left", " \ude00"], "half � left �"),
+        ([[{"type": "text", "text": "in "}], [{"type": "text", "text": "parts"}]], "in parts"),
+    ],
+    ids=["two halves of a character", "one half alone", "parts"],
+)
+def test_an_answer_can_be_stored_whatever_it_is_made_of(
+    make_client: MakeClient, pieces: list[object], text: str
+) -> None:
+    stream = b"".join(map(event, pieces)) + b"data: [DONE]\n\n"
+    with OpenAIServer([Reply(raw=stream)]) as server:
+        answer = ask(make_client(server.base_url))
+    assert answer.full.encode().decode() == text
+
+
+def test_thoughts_in_parts_are_kept_apart(make_client: MakeClient) -> None:
+    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]}]
+    stream = event(thinking) + event([{"type": "text", "text": "yes"}]) + b"data: [DONE]\n\n"
+    with OpenAIServer([Reply(raw=stream)]) as server:
+        answer = ask(make_client(server.base_url))
+    assert (answer.text, answer.thoughts) == ("yes", "hmm")
+
+
+def test_bytes_that_are_no_text_are_replaced(make_client: MakeClient) -> None:
+    stream = event("caf?").replace(b"?", b"\xe9") + b"data: [DONE]\n\n"
+    with OpenAIServer([Reply(raw=stream)]) as server:
+        assert ask(make_client(server.base_url)).text == "caf�"
 
 
 def test_the_request_says_what_the_settings_say(
@@ -155,6 +193,8 @@ def test_a_missing_or_impossible_count_is_estimated_and_marked(
         Reply(raw=b'data: {"error": {"message": "out of memory"}}\n\n'),
         Reply(raw=b'data: {"choices": [{"delta": {"content": 5}}]}\n\n'),
         Reply(raw=b"data: [1]\n\n"),
+        Reply(raw=b"data: " + b"[" * 100_000 + b"\n\n"),
+        Reply(raw=b"[" * 60_000, status=500),
     ],
 )
 def test_trouble_that_passes_is_outlasted(make_client: MakeClient, trouble: Reply) -> None:

@@ -135,6 +135,14 @@ def test_two_useless_answers_are_an_error_with_the_conversation() -> None:
         assert conversation.usage == asked.ledger.spent
 
 
+def test_answers_without_text_are_told_with_the_servers_word_for_it() -> None:
+    silent = Reply("", finish="tool_calls")
+    with OpenAIServer([silent]) as server, proposer(server) as asked:
+        with pytest.raises(failures.NoProgram, match=r"no text .*tool_calls") as caught:
+            asked.propose(request())
+        assert "without tools" in caught.value.hint
+
+
 def test_an_answer_that_was_cut_off_is_an_error() -> None:
     cut = Reply(answer(CHILD).text[:-20], finish="length")
     with (

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
-from typing import Any, cast
+import traceback
+from typing import Any, TextIO, cast
 
 import typer
 
@@ -34,7 +37,7 @@ from kernel_smith.cli import (
 )
 from kernel_smith.cli.help_words import command_tree
 from kernel_smith.cli.output import print_error
-from kernel_smith.errors import InternalError, UserError
+from kernel_smith.errors import InternalError, MissingPrerequisite, UserError
 
 _INTERRUPTED = 130
 # What the framework raises for words that it does not understand; it has no public name there.
@@ -95,18 +98,44 @@ def _explain(error: Any) -> None:
     print_error(error.format_message(), f"{command} --help")
 
 
-def _print_what_the_locale_can() -> None:
-    """Print ? for characters that a locale lacks, such as the bars of a curve in Latin 1."""
+def _prepare_output() -> None:
+    """Print ? for characters that a locale lacks, such as the bars of a curve in Latin 1.
+
+    What was closed by whoever started this leads nowhere: otherwise the next file that is opened
+    would be taken for it.
+    """
+    for closed in (number for number in range(3) if not _is_open(number)):
+        os.dup2(os.open(os.devnull, os.O_RDWR), closed)
+    stream: TextIO | None = sys.stdout
+    if stream is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _write_what_is_left() -> None:
+    """Write buffered output while what goes wrong can still be told. Who reads no more is left."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
-    _print_what_the_locale_can()
+    _prepare_output()
     try:
         code = command_tree(app)(prog_name="kernel-smith", standalone_mode=False)
         if code == _INTERRUPTED:  # what newer versions of the framework make of Ctrl-C
             raise KeyboardInterrupt
+        _write_what_is_left()
         sys.exit(code if isinstance(code, int) else 0)
     except _UsageError as error:
         _explain(error)
@@ -114,13 +143,26 @@ def main() -> None:
     except UserError as error:
         print_error(error.what, error.hint)
         sys.exit(error.exit_code)
-    except InternalError as error:
-        print_error(
-            f"internal: {error}",
-            "this is a defect of kernel-smith, not of your files; please report it with the text "
-            "above and the output of `kernel-smith doctor --json`",
-        )
-        sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):  # older ones raise `Abort`
         print_error("interrupted", "run the same command again; finished work is cached")
         sys.exit(_INTERRUPTED)
+    except Exception as error:
+        sys.exit(_of_the_unexpected(error))
+
+
+def _of_the_unexpected(error: Exception) -> int:
+    """Tell of what nobody foresaw, and return the exit code."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = f"{error.filename}: " if error.filename else ""
+        print_error(f"{where}no space left to write to", "make room, then run the command again")
+        return MissingPrerequisite.exit_code
+    what = str(error)
+    if not isinstance(error, InternalError):
+        traceback.print_exc()
+        what = f"{type(error).__name__}: {what}"
+    print_error(
+        f"internal: {what}",
+        "this is a defect of kernel-smith, not of your files; please report it with the text "
+        "above and the output of `kernel-smith doctor --json`",
+    )
+    return InternalError.exit_code

@@ -29,15 +29,17 @@ FINDINGS = {
         "the output holds NaN or infinity", "draw inputs for which the output is finite"
     ),
     Admission.ACCEPTS_ZEROS: FindingText(
-        "zeros would be accepted as a right answer, or as half of it", _VARY
+        "zeros would be accepted as a right answer, or as half of it",
+        f"{_VARY}, and draw nothing at random in forward",
     ),
     Admission.ACCEPTS_MEAN: FindingText(
-        "the mean of the output would be accepted as a right answer", _VARY
+        "the mean of the output would be accepted as a right answer",
+        f"{_VARY}, and draw nothing at random in forward",
     ),
     Admission.RANDOM_REFERENCE: FindingText(
         "the same inputs give another output (dropout? train mode?)",
         "put the reference into evaluation mode, where dropout does nothing: end Model.__init__ "
-        "with self.eval()",
+        "with self.eval(); and draw in get_inputs what forward draws itself",
     ),
     Admission.MUTATES_INPUTS: FindingText(
         "the reference changes its inputs", "have forward change a copy: x = x.clone()"

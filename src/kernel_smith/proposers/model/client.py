@@ -37,6 +37,8 @@ class Answer:
     truncated: bool
     first_token: Mapping[str, float] = field(default_factory=dict)
     """What it could have begun with, and the log-probability of each, where the server tells."""
+    finish: str | None = field(default=None, compare=False)
+    """Why it ended, in the server's word: `stop`, `tool_calls`, `content_filter`, ..."""
 
     @property
     def full(self) -> str:
@@ -118,7 +120,8 @@ class Client:
             bill.usage += usage
             bill.estimated = bill.estimated or estimated
         cut = received.finish == "length"
-        return Answer(received.text, received.thoughts, cut, received.first_token)
+        text, thoughts = received.text, received.thoughts
+        return Answer(text, thoughts, cut, received.first_token, received.finish)
 
 
 def count(

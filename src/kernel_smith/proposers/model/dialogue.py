@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from kernel_smith.programs.fold import Folded
 from kernel_smith.proposers.model.blocks import without_thoughts
-from kernel_smith.proposers.model.client import Bill, Client
+from kernel_smith.proposers.model.client import Answer, Bill, Client
 from kernel_smith.proposers.model.failures import ModelError, NoProgram, Truncated
-from kernel_smith.proposers.model.parse import Program, parse_answer
+from kernel_smith.proposers.model.parse import Program, Refusal, parse_answer
 from kernel_smith.proposers.model.prompt import Prompts
 from kernel_smith.records import Conversation, Message, Note
 
@@ -45,10 +45,7 @@ async def converse(
                 said = _conversation(client, messages, response, bill)
                 return Outcome(parsed, said, bill.estimated, messages is not first)
             if messages is not first or not asks_again:
-                raise NoProgram(
-                    f"{client.model.name} gave no usable program: {parsed.reason}",
-                    hint="try another model, or the other mode (full, edits)",
-                )
+                raise _no_program(client, answer, parsed)
             messages = prompts.retry(messages, without_thoughts(answer.text), parsed.reason)
     except ModelError as error:
         error.conversation = _conversation(client, messages, response, bill)
@@ -79,6 +76,15 @@ def _conversation(
     return Conversation(
         model=client.model.name, messages=messages, response=response, usage=bill.usage
     )
+
+
+def _no_program(client: Client, answer: Answer, parsed: Refusal) -> NoProgram:
+    if answer.text.strip():
+        why, hint = parsed.reason, "try another model, or the other mode (full, edits)"
+    else:
+        why = f"its answer holds no text (finish_reason: {answer.finish})"
+        hint = "see that the server has it answer in text, without tools; or try another model"
+    return NoProgram(f"{client.model.name} gave no usable program: {why}", hint=hint)
 
 
 def _truncated(client: Client) -> Truncated:

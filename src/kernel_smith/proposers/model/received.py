@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from kernel_smith.proposers.model.config import Model
@@ -11,6 +12,7 @@ from kernel_smith.proposers.model.failures import Garbled, ModelError, ServerFai
 
 # No tokenizer's average token is this long: a server beyond it ignores the limit it was given.
 _CHARACTERS_PER_TOKEN_AT_MOST = 16
+_NOT_JSON = object()
 _THOUGHTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 
 
@@ -33,11 +35,11 @@ class Received:
 
     @property
     def text(self) -> str:
-        return "".join(self._texts)
+        return _joined(self._texts)
 
     @property
     def thoughts(self) -> str:
-        return "".join(self._thoughts)
+        return _joined(self._thoughts)
 
     def take_line(self, line: bytes) -> None:
         """One line of an event stream."""
@@ -67,6 +69,8 @@ class Received:
         # Servers that separate thoughts from the answer use one of two names for them.
         thought = said.get("reasoning_content") or said.get("reasoning") or ""
         text = said.get("content") or ""
+        if isinstance(text, list):
+            text, thought = _of_parts(text)
         if not isinstance(text, str) or not isinstance(thought, str):
             raise garbled(f"content that is not text: {_shown(data)}")
         if isinstance(choice.get("finish_reason"), str):
@@ -134,6 +138,23 @@ class ReceivedResponse(Received):
         self.finish, self.done = "length" if cut else "stop", True
 
 
+def _joined(pieces: Iterable[str]) -> str:
+    """Join the pieces of a text. Some servers send the two halves of a character (of UTF-16) in
+    two pieces; a half without the other can be neither stored nor sent on, and is replaced."""
+    return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _of_parts(parts: list[Any]) -> tuple[str, str]:
+    """Text and thoughts of content in parts, as Mistral's reasoning models send it."""
+    found = [part for part in parts if isinstance(part, dict)]
+    thought = [_of_parts(part["thinking"])[0] for part in found if _holds(part, "thinking", list)]
+    return "".join(part["text"] for part in found if _holds(part, "text", str)), "".join(thought)
+
+
+def _holds(part: dict[str, Any], name: str, kind: type) -> bool:
+    return isinstance(part.get(name), kind)
+
+
 def _first_token(logprobs: Any) -> dict[str, float]:
     """The likeliest first tokens of `logprobs`, as chat completions have them."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
@@ -154,15 +175,22 @@ def new_received(model: Model) -> Received:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(data)
-    except ValueError:
-        raise garbled(f"not JSON: {_shown(data)}") from None
+    content = _parsed(data)
+    if content is _NOT_JSON:
+        raise garbled(f"not JSON: {_shown(data)}")
     if not isinstance(content, dict):
         raise garbled(f"not an object: {_shown(data)}")
     if content.get("error"):
         raise _reported(data)
     return content
+
+
+def _parsed(data: bytes) -> Any:
+    """What JSON says, with replacements for bytes that are not UTF-8; `_NOT_JSON` if it is none."""
+    try:
+        return json.loads(data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):  # a thousand brackets are too deep
+        return _NOT_JSON
 
 
 def _reported(data: bytes) -> ModelError:
@@ -180,15 +208,12 @@ def garbled(what: str) -> ModelError:
 
 def error_text(data: bytes) -> str:
     """What a server says about an error, from whichever of the usual places."""
-    try:
-        content = json.loads(data)
-    except ValueError:
-        return _shown(data)
+    content = _parsed(data)
     if isinstance(content, dict):
         error = content.get("error", content)
         if isinstance(error, dict):
             error = error.get("message") or error
-        return str(error)[:300]
+        return _joined(str(error))[:300]
     return _shown(data)
 
 

@@ -19,6 +19,8 @@ import torch
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.judge.inputs.parameters import unsettle
+from kernel_smith.evaluation.judge.inputs.plain import demand_plain
+from kernel_smith.evaluation.judge.inputs.settings import settings_kept
 from kernel_smith.evaluation.judge.inputs.task_code import execute, explained, where
 from kernel_smith.evaluation.judge.values.pieces import pieces, same_bits
 from kernel_smith.evaluation.sandbox.memory import trim_freed_memory
@@ -32,6 +34,7 @@ from kernel_smith.records import Precision, Task, Workload
 
 AUTHOR = "author"  # the kind of inputs that the task's author draws
 
+_TAKER = {"get_inputs": "Model.forward", "get_init_inputs": "Model.__init__"}
 _LARGE_ORACLE = 256 << 20  # bytes of parameters: built again when it is needed
 
 
@@ -88,7 +91,8 @@ class Reference:
         self.task = task
         self.device = device
         self._pause = pause  # called before each use of the device
-        self._module = execute(task)
+        with settings_kept(task, "the module"):
+            self._module = execute(task)
         self._parameter_seed = secret_seed()
         self._init_arguments: dict[str, list[Any]] = {}
         self._models: dict[str, torch.nn.Module] = {}
@@ -118,7 +122,8 @@ class Reference:
         chosen = {key: value for key, value in workload.params.items() if key in accepted}
         with explained(self.task, "get_init_inputs"):
             seed_everything(self._parameter_seed)
-            return _argument_list(function(**chosen))
+            returned = function(**chosen)
+        return _argument_list(self.task, "get_init_inputs", returned)
 
     def model(self, workload: Workload) -> torch.nn.Module:
         """The reference module for a workload, with parameters from the secret seed."""
@@ -148,9 +153,14 @@ class Reference:
 
     def _build(self, workload: Workload) -> torch.nn.Module:
         arguments = self.init_arguments(workload)
-        with explained(self.task, "Model(...)"), torch.device(self.device):
+        with (
+            settings_kept(self.task, "Model(...)"),
+            explained(self.task, "Model(...)"),
+            torch.device(self.device),
+        ):
             seed_everything(self._parameter_seed)
             model: torch.nn.Module = self._module.Model(*arguments)
+            demand_plain(self.task, "Model(...) holds", (*model.parameters(), *model.buffers()))
             return model.to(self.device)
 
     def _another(self, workload: Workload) -> torch.nn.Module:
@@ -163,9 +173,14 @@ class Reference:
     def draw(self, workload: Workload, seed: int) -> InputSet:
         """Inputs of the author's distribution, from one seed."""
         self._pause()
-        with explained(self.task, "get_inputs"), torch.device(self.device):
+        with (
+            settings_kept(self.task, "get_inputs"),
+            explained(self.task, "get_inputs"),
+            torch.device(self.device),
+        ):
             seed_everything(seed)
-            arguments = _argument_list(self._module.get_inputs(**workload.params))
+            returned = self._module.get_inputs(**workload.params)
+        arguments = _argument_list(self.task, "get_inputs", returned)
         tensors: list[torch.Tensor] = []
         try:
             template = flatten(arguments, tensors)
@@ -174,8 +189,8 @@ class Reference:
                 f"{where(self.task)}: get_inputs returned a value of the wrong type: {error}",
                 hint="return tensors, numbers, strings, None, or nestings of them",
             ) from None
-        del arguments
-        self._demand_dense(tensors)
+        del arguments, returned
+        demand_plain(self.task, "get_inputs returned", tensors)
         # An author may keep a tensor, and hand out the same again.
         kept = [held != _HELD_BY_US_ALONE for held in _holders(tensors)]
         pairs = zip(tensors, kept, strict=True)
@@ -191,20 +206,14 @@ class Reference:
     def forget_draw(self) -> None:
         self._kept = None
 
-    def _demand_dense(self, tensors: list[torch.Tensor]) -> None:
-        for tensor in tensors:
-            if tensor.layout != torch.strided:
-                raise BadInput(
-                    f"{where(self.task)}: get_inputs returned a tensor of layout {tensor.layout}",
-                    hint="return dense tensors; a sparse one can travel as its parts",
-                )
-
     def call(self, workload: Workload, inputs: InputSet) -> Result:
         """The reference in its own dtype. May raise: variants can leave a task's domain."""
         self._pause()
         given = self.protected(workload, inputs)
         result = _call(self.model(workload), given)
         if workload.name not in self._pure and self.device != "meta":
+            who = f"workload {workload.name}: Model.forward returned"
+            demand_plain(self.task, who, result.tensors)
             pairs = zip(given.tensors, inputs.tensors, strict=True)
             self._pure[workload.name] = all(same_bits(after, before) for after, before in pairs)
         return result
@@ -315,10 +324,17 @@ def _holders(tensors: list[torch.Tensor]) -> list[tuple[int, int, bool]]:
 _HELD_BY_US_ALONE = _holders([torch.empty(1)])[0]
 
 
-def _argument_list(returned: Any) -> list[Any]:
+def _argument_list(task: Task, function: str, returned: Any) -> list[Any]:
     """Refuses what could be iterated over by mistake: the rows of a tensor, the keys of a dict."""
     if not isinstance(returned, list | tuple):
-        raise TypeError(f"expected a list of arguments, got a {type(returned).__name__}")
+        if isinstance(returned, dict):
+            hint = f"return its values as a list, in the order of {_TAKER[function]}'s parameters"
+        else:
+            hint = "return a list, also of one argument: return [x]"
+        kind = "None" if returned is None else f"a {type(returned).__name__}"
+        raise BadInput(
+            f"{where(task)}: {function} returned {kind}, expected a list of arguments", hint=hint
+        )
     return list(returned)
 
 

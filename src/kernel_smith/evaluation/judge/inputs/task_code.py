@@ -6,6 +6,7 @@ import contextlib
 import linecache
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
@@ -31,6 +32,12 @@ def execute(task: Task) -> types.ModuleType:
     return module
 
 
+def _lies_beside(task: Task, module: str) -> bool:
+    file = Path(where(task))
+    beside = file.with_name(f"{module}.py")
+    return file.with_name(module).is_dir() or (beside != file and beside.is_file())
+
+
 @contextlib.contextmanager
 def explained(task: Task, what: str) -> Iterator[None]:
     """Turn an exception inside the task's own code into an error that names its line."""
@@ -49,12 +56,15 @@ def explained(task: Task, what: str) -> Iterator[None]:
         if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
             smaller = "end other programs, or give the task smaller workloads"
             raise NotEnoughMemory(told, hint=smaller) from error
-        raise BadInput(told, hint=_hint(error)) from error
+        raise BadInput(told, hint=_hint(task, error)) from error
 
 
-def _hint(error: BaseException) -> str:
+def _hint(task: Task, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"install what it imports, such as by `pip install {error.name}`"
+        package = str(error.name).partition(".")[0]
+        if _lies_beside(task, package):
+            return f"a task is one file: write into it what it needs of {package}, beside it"
+        return f"install what it imports, such as by `pip install {package}`"
     if any(words in str(error) for words in _NO_CUDA):
         return "leave out `.cuda()` and `device=`: tensors are made where the kernels run"
     return "mend the task file, then run `kernel-smith tasks check` on it"
