@@ -533,6 +533,7 @@ _TEMPLATES = {
     "depthwise": r"\bDepthwise<",
     "attention": r"\bAttention<",
     "embedding_bag": r"\bEmbeddingBag<",
+    "scan": r"\bScan<",
 }
 
 
