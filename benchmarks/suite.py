@@ -3,7 +3,7 @@
     python benchmarks/suite.py cpu -o FOLDER --minutes 60
     python benchmarks/suite.py gpu -o FOLDER --minutes 8 --lanes 8 --at-once 11 --evaluations 4
     python benchmarks/suite.py gpu -o FOLDER --tasks 4 --arm all --arm "without race" --arm none
-    python benchmarks/suite.py cpu -o FOLDER --draw 10 --arm all --arm "without templates" --arm none
+    python benchmarks/suite.py cpu -o FOLDER --draw 10 --arm all --arm "only templates"
     python benchmarks/suite_table.py FOLDER --json benchmarks/results/suite_h200.json
 
 Every task is optimized by the embedded default, and its winner is judged anew, against eager,

@@ -6,7 +6,8 @@
 
 A result may be stopped and hold some of the tasks only. Where several hold a task, the last one
 counts; the commits that they were made at stand beside the machine. Of several arms there is a
-line each: their means over the tasks that all of them have.
+line each: their means over the tasks that all of them have, and how they do beside the first one,
+task by task, with a 95% interval by drawing tasks, and what was measured of them, again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.bench.folder import read_result
+from kernel_smith.bench.intervals import drawn_again, geometric_mean
+from kernel_smith.records import Interval
 from kernel_smith.records.bench import BenchRow, Stamp
 
 NAMES = {"eager": "eager", "compile": "torch.compile", "max-autotune": "max-autotune"}
@@ -95,12 +98,30 @@ def comparison(arms: dict[str, Tasks]) -> str:
     common = set.intersection(*(set(tasks) for tasks in arms.values()))
     shared = {arm: {t: tasks[t] for t in sorted(common)} for arm, tasks in arms.items()}
     names = baselines(next(iter(shared.values())))
-    lines = [[f"arm, {len(common)} tasks", *(f"times {NAMES[name]}" for name in names), "ahead"]]
+    first = next(iter(shared))
+    heads = [*(f"times {NAMES[name]}" for name in names), "ahead", f"beside `{first}`"]
+    lines = [[f"arm, {len(common)} tasks", *heads]]
     for arm, tasks in shared.items():
         means = [f"{mean(tasks, name):.3f}" for name in names]
         nearest = [min((one[name] for name in names), key=min) for one in tasks.values()]
-        lines.append([arm, *means, counted(nearest)])
+        beside = "1" if arm == first else spelled(paired(tasks, shared[first], names[-1]))
+        lines.append([arm, *means, counted(nearest), beside])
     return drawn(lines)
+
+
+def paired(tasks: Tasks, others: Tasks, baseline: str) -> list[float]:
+    """How fast the tasks of one arm are beside those of another, by a baseline of both."""
+    ratios = [_ratio(one[baseline], others[task][baseline]) for task, one in tasks.items()]
+    found = drawn_again(ratios, geometric_mean)
+    return [found.value, found.low, found.high]
+
+
+def _ratio(one: list[float], other: list[float]) -> Interval:
+    """The interval of a quotient, of errors that have nothing to do with each other."""
+    value = math.log(one[0] / other[0])
+    low = math.hypot(math.log(one[0] / one[1]), math.log(other[2] / other[0]))
+    high = math.hypot(math.log(one[2] / one[0]), math.log(other[0] / other[1]))
+    return Interval(value=math.exp(value), low=math.exp(value - low), high=math.exp(value + high))
 
 
 def baselines(tasks: Tasks) -> list[str]:

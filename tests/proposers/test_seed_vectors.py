@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
 
 from kernel_smith.inline import Library, cpp
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.proposers.seed.cpp_text import cpp_source
 from kernel_smith.proposers.seed.cpp_vectors import with_vectors
 
@@ -193,7 +196,28 @@ SHARED_HALVES = """extern "C" void shared_halves(const at::Half* in_ptr0, at::Ha
     }
 }
 """
+CLAMPED = """extern "C" void clamped(const float* in_ptr0, float* out_ptr0)
+{
+    #pragma GCC ivdep
+    for(int64_t x0=0; x0<37037; x0+=1)
+    {
+        auto tmp0 = in_ptr0[x0];
+        auto tmp1 = std::max(tmp0, decltype(tmp0)(0));
+        auto tmp2 = static_cast<float>(3.0);
+        auto tmp3 = float(tmp1 + tmp2);
+        auto tmp4 = static_cast<float>(6.0);
+        auto tmp5 = tmp3 / tmp4;
+        auto tmp6 = static_cast<float>(0.0);
+        auto tmp7 = max_propagate_nan(tmp5, tmp6);
+        auto tmp8 = static_cast<float>(1.0);
+        auto tmp9 = min_propagate_nan(tmp7, tmp8);
+        auto tmp10 = float(tmp1 * tmp9);
+        out_ptr0[x0] = tmp10;
+    }
+}
+"""
 KERNELS = (
+    CLAMPED,
     HALVES,
     SHARED_HALVES,
     ROW_SUM,
@@ -205,7 +229,14 @@ KERNELS = (
     MANTISSAS,
     LARGEST_AT,
 )
-FUNCTIONS = {"exp": (-103.0, 88.7), "log": (1e-38, 1e4), "tanh": (-12.0, 12.0), "erf": (-5.0, 5.0)}
+FUNCTIONS = {
+    "exp": (-103.0, 88.7),
+    "expm1": (-20.0, 88.7),
+    "log": (1e-38, 1e4),
+    "log1p": (-0.999, 1e4),
+    "tanh": (-12.0, 12.0),
+    "erf": (-5.0, 5.0),
+}
 ODD = [math.inf, -math.inf, math.nan, 0.0, 1e-42, -1e-42, 1e-6, 200.0, -200.0]
 
 
@@ -343,6 +374,23 @@ def test_a_loop_over_distant_elements_is_left_alone_and_calls_the_library() -> N
 def test_a_condition_is_no_obstacle() -> None:
     masked = ROW_SUM.replace("std::exp(tmp0)", "x1 <= x0 && true ? std::exp(tmp0) : 0.0f")
     assert "auto& tmp_acc0 = tmp_acc0_of[" in with_vectors(masked)
+
+
+def test_limited_values_are_vectors(tmp_path: Path) -> None:
+    (tmp_path / "kernel.cpp").write_text(cpp_source([with_vectors(CLAMPED)]))
+    toolchain = find_toolchain("cpp")
+    if not toolchain.compiler.name.startswith("g++"):
+        pytest.skip("only g++ says which loops became vectors")
+    words = [*toolchain.command_prefix, "-fopt-info-vec-optimized", "-o", "kernel.so", "kernel.cpp"]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "loop vectorized" in ran.stderr
+
+
+def test_limited_values_are_the_librarys(kernels: Library) -> None:
+    x = torch.tensor([*ODD, -3.0, 2.0, 4.0]).repeat(4000)[: ROWS * COLUMNS]
+    y = torch.empty_like(x)
+    kernels.clamped(x, y)
+    torch.testing.assert_close(y, torch.nn.functional.hardswish(x.relu()), equal_nan=True)
 
 
 def test_reductions_are_right(kernels: Library) -> None:

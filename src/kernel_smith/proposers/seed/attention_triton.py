@@ -6,10 +6,9 @@ import ast
 import math
 from dataclasses import dataclass
 
-from kernel_smith.proposers.seed.library_calls import Attention
+from kernel_smith.proposers.seed.library_calls import Attention, contiguous_strides
 from kernel_smith.proposers.seed.own_kernels import Visit
 from kernel_smith.proposers.seed.triton_launch import block_of, launch
-from kernel_smith.proposers.seed.wrapper import contiguous_strides
 
 _PROCESSORS = 132  # of a Hopper GPU
 _FEW_ROWS = 64  # then all heads that share keys go together

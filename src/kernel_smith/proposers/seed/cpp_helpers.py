@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from kernel_smith.proposers.seed.templates import template
 
 _HEADER = """\
-#if defined(__AVX512F__) && !defined(__clang__)
+#if !defined(__clang__)
+#pragma GCC optimize("no-thread-jumps")  // keeps conditions whole, for loops to become vectors
+#if defined(__AVX512F__)
 #pragma GCC target("prefer-vector-width=512")
+#endif
 #endif
 #include <omp.h>
 
@@ -108,27 +111,37 @@ using half = Half;
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
-inline void widen(const Half* from, float* to, int64_t count) {
-    int64_t i = 0;
+constexpr int64_t HALVES =
 #if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16)
+    16;
+#else
+    8;
+#endif
+inline void widen(const Half* from, float* to, int64_t count) {
+    int64_t whole = 0;
+#if defined(__F16C__)
+    whole = count / HALVES * HALVES;
+    for (int64_t i = 0; i < whole; i += HALVES)
+#if defined(__AVX512F__)
         _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)(from + i))));
-#elif defined(__F16C__)
-    for (; i + 8 <= count; i += 8)
+#else
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + i))));
 #endif
-    for (; i < count; ++i) to[i] = from[i];
+#endif
+    for (int64_t i = whole; i < count; ++i) to[i] = from[i];
 }
 inline void narrow(const float* from, Half* to, int64_t count) {
-    int64_t i = 0;
+    int64_t whole = 0;
+#if defined(__F16C__)
+    whole = count / HALVES * HALVES;
+    for (int64_t i = 0; i < whole; i += HALVES)
 #if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16)
         _mm256_storeu_si256((__m256i*)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), 0));
-#elif defined(__F16C__)
-    for (; i + 8 <= count; i += 8)
+#else
         _mm_storeu_si128((__m128i*)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
 #endif
-    for (; i < count; ++i) to[i] = from[i];
+#endif
+    for (int64_t i = whole; i < count; ++i) to[i] = from[i];
 }
 """,
     ),
@@ -158,10 +171,11 @@ inline To bit_cast(const From& from) {
     Helper(
         r"\b(max|min)_propagate_nan\(",
         """\
+// Two choices rather than one by two conditions, which g++ would join as single bytes.
 template <typename T>
-inline T max_propagate_nan(T a, T b) { return a != a || a > b ? a : b; }
+inline T max_propagate_nan(T a, T b) { const T larger = a > b ? a : b; return a != a ? a : larger; }
 template <typename T>
-inline T min_propagate_nan(T a, T b) { return a != a || a < b ? a : b; }
+inline T min_propagate_nan(T a, T b) { const T less = a < b ? a : b; return a != a ? a : less; }
 """,
     ),
     Helper(
@@ -335,7 +349,30 @@ inline double exp(double x) { return std::exp(x); }
 """,
     ),
     Helper(
-        r"\bbranchless::log\(",
+        r"\bbranchless::expm1\(",
+        """\
+namespace branchless {
+inline float expm1(float x) {
+    const float whole = 12582912.0f;  // what is added to it is rounded to a whole number
+    const float shifted = std::fma(x, 1.44269504f, whole), n = shifted - whole;
+    const float r = std::fma(n, -1.42860677e-6f, std::fma(n, -0.693145752f, x));
+    float p = std::fma(r, 1.38146000e-3f, 8.36871564e-3f);
+    p = std::fma(p, r, 4.16683890e-2f);
+    p = std::fma(p, r, 1.66665211e-1f);
+    p = std::fma(p, r, 4.99999940e-1f);
+    p = std::fma(p, r * r, r);
+    // Half of the power, as the whole may be too large for a float.
+    const float half = same_bits<float>((same_bits<int32_t>(shifted) - 0x4b400000 + 126) << 23);
+    const float found = 2 * std::fma(half, p, half - 0.5f);
+    const float above = x < -18.0f ? -1.0f : found;
+    return x < 88.72283f ? above : x + std::numeric_limits<float>::infinity();  // a NaN stays one
+}
+inline double expm1(double x) { return std::expm1(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bbranchless::log(1p)?\(",
         """\
 namespace branchless {
 inline float log(float x) {
@@ -358,6 +395,20 @@ inline float log(float x) {
     return x > 0 ? positive : x == 0 ? -infinite : std::numeric_limits<float>::quiet_NaN();
 }
 inline double log(double x) { return std::log(x); }
+}
+""",
+    ),
+    Helper(
+        r"\bbranchless::log1p\(",
+        """\
+namespace branchless {
+inline float log1p(float x) {
+    const float sum = 1 + x, rounded = (sum - 1) - x;
+    const bool usual = sum > 0 && sum < std::numeric_limits<float>::infinity();
+    const float found = log(sum) - (usual ? rounded / sum : 0.0f);
+    return std::abs(x) < 1e-7f ? x : found;
+}
+inline double log1p(double x) { return std::log1p(x); }
 }
 """,
     ),
@@ -482,6 +533,7 @@ _TEMPLATES = {
     "depthwise": r"\bDepthwise<",
     "attention": r"\bAttention<",
     "embedding_bag": r"\bEmbeddingBag<",
+    "scan": r"\bScan<",
 }
 
 

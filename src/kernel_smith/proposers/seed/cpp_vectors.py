@@ -38,7 +38,7 @@ _STORE = re.compile(rf"\b({_NAME})\[([^\]]*)\] = ")
 _LOAD = re.compile(rf"^ *auto \w+ = ({_NAME})\[([^\]]*)\];\n", re.MULTILINE)
 _ALIAS = re.compile(rf"^ *auto ({_NAME}) = ({_NAME});$", re.MULTILINE)
 _SUBSCRIPT = re.compile(r"\[([^\[\]]*)\]")
-_CALLS = re.compile(r"\bstd::(exp|log|tanh|erf|frexp)\(")
+_CALLS = re.compile(r"\bstd::(exp|expm1|log|log1p|tanh|erf|frexp)\(")
 _OWN_RESULT = re.compile(r"\bstd::frexp\(\w+, &\w+\)")  # written to a variable of the iteration
 # Between loops that threads share out together there is no room for a pragma.
 _COLLAPSED = re.compile(r"#pragma omp for collapse\(\d+\)\n(?: *for\(.*\n *\{\n)+\Z")

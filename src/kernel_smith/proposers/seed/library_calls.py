@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 KEPT_ATTENTION = "torch.ops.kernel_smith.attend.default"
+RUNNING_SUM = "aten.cumsum.default"
+_FLOATING = tuple(f"torch.{name}" for name in ("float16", "bfloat16", "float32", "float64"))
 _ALLOCATIONS = ("empty_strided_cpu", "empty_strided_cuda")
 
 
@@ -142,6 +145,23 @@ class EmbeddingBag:
     offsets: Operand
     weights: Operand | None
     mean: bool
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Running sums along one axis of a tensor in one piece."""
+
+    dtype: str
+    result: Operand  # as it is to be allocated
+    x: Operand
+    axis: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many elements lie outside of the axis, along it, and between its neighbours."""
+        size = self.x.size or (1,)
+        outer, inner = size[: self.axis], size[self.axis + 1 :]
+        return math.prod(outer), size[self.axis], math.prod(inner)
 
 
 class Layouts:
@@ -281,6 +301,17 @@ class Layouts:
             mean=mode == 1,
         )
 
+    def scan(self, result: str, call: ast.Call) -> Scan | None:
+        """A call of the library as running sums; None where elements do not lie one by one."""
+        said = dict(zip(("self", "dim", "dtype"), call.args, strict=False))
+        said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
+        x, dtype = self._operand(said["self"]), self._type_of(said["self"])
+        same_type = ast.unparse(said.get("dtype", ast.Constant(None))) == "None"
+        if x is None or dtype is None or not same_type or x.stride != contiguous_strides(x.size):
+            return None
+        axis = ast.literal_eval(said["dim"]) % max(len(x.size), 1)
+        return Scan(dtype, Operand(ast.Name(result, ast.Load()), x.size, x.stride), x, axis)
+
     def _mask(self, node: ast.expr, operands: Sequence[Operand]) -> Operand | None:
         """A mask of the operands' type."""
         mask = self._operand(node)
@@ -314,9 +345,10 @@ class Layouts:
                 self._inherit(name, of)
             case ast.Assign(
                 targets=[ast.Name(name)], value=ast.Call(func=function, args=[q, *_])
-            ) if ast.unparse(function) == KEPT_ATTENTION:
+            ) if ast.unparse(function).endswith((KEPT_ATTENTION, RUNNING_SUM)):
                 dtype = self._type_of(q)
-                self._types |= {name: dtype} if dtype else {}
+                if dtype in _FLOATING:  # sums of others are wider
+                    self._types[name] = str(dtype)
             case ast.Assign(
                 targets=[ast.Name(name)],
                 value=ast.Subscript(value=ast.Name(of), slice=ast.Constant(0)),
@@ -382,4 +414,11 @@ def _with_depth(operand: Operand) -> Operand:
     outer = stride[2] * size[2]  # between images that there is but one of; any would do
     return Operand(
         operand.passed, (*size[:2], *_three(size[2:], 1)), (*stride[:2], *_three(stride[2:], outer))
+    )
+
+
+def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a dense tensor whose last axis is the fastest."""
+    return tuple(
+        math.prod(max(extent, 1) for extent in size[axis + 1 :]) for axis in range(len(size))
     )

@@ -12,10 +12,11 @@ from kernel_smith.proposers.seed.library_calls import (
     Convolution,
     EmbeddingBag,
     Product,
+    Scan,
 )
 from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
 
-Call = TypeVar("Call", Product, Convolution, Attention, EmbeddingBag)
+Call = TypeVar("Call", Product, Convolution, Attention, EmbeddingBag, Scan)
 
 _TYPES = {"torch.float32": "float", "torch.float64": "double"}
 _INDICES = {"torch.int64": "int64_t", "torch.int32": "int32_t"}
@@ -72,6 +73,14 @@ class CppKernels(OwnKernels):
         name = self._write(f"sum_bags_{bags}x{ids}x{width}", _embedding_bag, kind, found)
         operands = [found.table, found.ids, found.offsets, found.weights, found.result]
         return [_launch(name, [one.passed for one in operands if one is not None], visit)]
+
+    def _scan(self, found: Scan, visit: Visit) -> list[str]:
+        kind = _TYPES.get(found.dtype)
+        if kind is None:
+            return []
+        base = f"sum_along_{'x'.join(map(str, found.sizes))}"
+        name = self._write(base, _running_sum, kind, found)
+        return [_launch(name, [found.x.passed, found.result.passed], visit)]
 
     def _write(
         self, base: str, write: Callable[[str, str, Call], str], kind: str, found: Call
@@ -182,6 +191,13 @@ def _embedding_bag(name: str, kind: str, found: EmbeddingBag) -> str:
         f'extern "C" void {name}({", ".join([*inputs, f"{kind}* y"])})\n{{\n'
         f"    EmbeddingBag<{kind}, {index}, {numbers}, {str(found.mean).lower()}>::sum(\n"
         f"        table, ids, offsets, {'weights' if weights else 'nullptr'}, y);\n}}"
+    )
+
+
+def _running_sum(name: str, kind: str, found: Scan) -> str:
+    return (
+        f'extern "C" void {name}(const {kind}* x, {kind}* y)\n{{\n'
+        f"    Scan<{kind}, {_list(found.sizes)}>::sum(x, y);\n}}"
     )
 
 

@@ -9,12 +9,14 @@ from typing import TypeAlias
 
 from kernel_smith.proposers.seed.library_calls import (
     KEPT_ATTENTION,
+    RUNNING_SUM,
     Attention,
     Convolution,
     EmbeddingBag,
     Layouts,
     Operand,
     Product,
+    Scan,
 )
 
 Visit: TypeAlias = Callable[[ast.AST], ast.AST]
@@ -60,14 +62,18 @@ class OwnKernels(ABC):
     def _replace_operator(
         self, result: str, function: str, call: ast.Call, visit: Visit
     ) -> list[ast.stmt] | None:
-        found: Attention | EmbeddingBag | None = None
+        found: Attention | EmbeddingBag | Scan | None = None
         launches: list[str] = []
-        form = "{}" if function == KEPT_ATTENTION else "({},)"  # others have several results
-        if function.endswith(_BAGS):
+        single = function == KEPT_ATTENTION or function.endswith(RUNNING_SUM)
+        form = "{}" if single else "({},)"  # others have several results
+        if function.endswith(RUNNING_SUM):
+            found = scan = self._layouts.scan(result, call)
+            launches = self._scan(scan, visit) if scan else []
+        elif function.endswith(_BAGS):
             found = bags = self._layouts.embedding_bag(result, call)
             launches = self._sum_bags(bags, visit) if bags else []
         elif function.endswith(_CPU_ATTENTION) or function == KEPT_ATTENTION:
-            read = self._layouts.kept_attention if form == "{}" else self._layouts.attention
+            read = self._layouts.kept_attention if single else self._layouts.attention
             found = attention = read(result, call)
             launches = self._attend(attention, visit) if attention else []
         if not found or not launches:
@@ -90,6 +96,11 @@ class OwnKernels(ABC):
     @abstractmethod
     def _attend(self, found: Attention, visit: Visit) -> list[str]:
         """Statements that attend, whose result has been allocated; none if there is no kernel."""
+
+    def _scan(self, found: Scan, visit: Visit) -> list[str]:
+        """Statements that sum along an axis, whose result has been allocated; none if there is no
+        kernel."""
+        return []
 
     def _sum_bags(self, found: EmbeddingBag, visit: Visit) -> list[str]:
         """Statements that sum, whose result has been allocated; none if there is no kernel."""

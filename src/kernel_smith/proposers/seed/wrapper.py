@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from kernel_smith.proposers.seed.library_calls import contiguous_strides
 from kernel_smith.proposers.seed.own_kernels import OwnKernels
 from kernel_smith.proposers.seed.refusal import refused
 
@@ -172,13 +172,6 @@ class _Rewriter(ast.NodeTransformer):
         if not name.startswith(("torch.ops.aten.", "torch.ops.mkldnn.")):
             raise refused(f"the compiler calls `{name}`, which candidates have no use for")
         self.library_calls.append(name.removeprefix("torch.ops.").removesuffix(".default"))
-
-
-def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a dense tensor whose last axis is the fastest."""
-    return tuple(
-        math.prod(max(extent, 1) for extent in size[axis + 1 :]) for axis in range(len(size))
-    )
 
 
 def _check_names(statements: list[ast.stmt], known: set[str]) -> None:

@@ -29,11 +29,11 @@ from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
 from kernel_smith.proposers.seed.inside.refusing import refusing
 from kernel_smith.proposers.seed.inside.rewrites import applicable, rewrite_graph
 from kernel_smith.proposers.seed.inside.workbench import Workbench
+from kernel_smith.proposers.seed.library_calls import contiguous_strides
 from kernel_smith.proposers.seed.recipes import Recipe
 from kernel_smith.proposers.seed.reference import Reference
 from kernel_smith.proposers.seed.refusal import refused
 from kernel_smith.proposers.seed.triton_text import Config
-from kernel_smith.proposers.seed.wrapper import contiguous_strides
 from kernel_smith.records import Workload
 
 _TAKEN = {"torch", "triton", "tl", "kernels", "libdevice", "self", "aten", "args"}

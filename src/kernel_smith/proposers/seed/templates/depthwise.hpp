@@ -17,14 +17,15 @@ struct Depthwise {
     }
 
   private:
+    static constexpr int64_t AT_ONCE = 8 /* lines, in registers */, BLOCK = 32 /* lines, in a buffer */;
+    static constexpr int64_t STRIP = 128;  // elements of a line
     static constexpr int64_t lanes() {
         int64_t count = VECTOR_BYTES / sizeof(T);
         while (count / 2 >= Result::W) count /= 2;
         return count;
     }
     static constexpr int64_t up(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
-    static constexpr int64_t LANES = lanes(), AT_ONCE = 8 /* lines, in registers */;
-    static constexpr int64_t PIECE = std::min(up(Result::W, LANES), int64_t(512 / sizeof(T)));  // of a line
+    static constexpr int64_t LANES = lanes(), PIECE = up(std::min(Result::W, STRIP), LANES);
     // Elements that one vector takes together are neighbours: those STEP apart, in STEP phases.
     static constexpr int64_t PHASE = up(PIECE + (Taps::W - 1) * Dilation::W / Step::W, LANES);
     static constexpr int64_t LINE = PHASE * Step::W;
@@ -32,7 +33,7 @@ struct Depthwise {
         return (results - 1) * Step::H + (Taps::H - 1) * Dilation::H + 1;
     }
     static constexpr int64_t lines_at_once() {
-        int64_t count = std::min(Result::H, 4 * AT_ONCE);
+        int64_t count = std::min(Result::H, BLOCK);
         while (count > 1 && IN * Taps::D * lines_for(count) * LINE * sizeof(T) > 65536) count /= 2;
         return count;
     }
