@@ -13,12 +13,14 @@ import torch
 import torch.nn.functional as F
 from shipping_samples import WIDTH, RMSNorm
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Task
 from kernel_smith.shipping.live import live_task, read_calls
 from kernel_smith.shipping.runtime.replacement import Replacement
 from kernel_smith.shipping.runtime.spec import execute
+from kernel_smith.shipping.runtime.state import fingerprint
 
 SCALE = 0.5
 
@@ -188,6 +190,7 @@ ONE = torch.ones(2)
         (Noisy(), ONE, "the module needs `COUNTER`"),
         (nn.Sequential(nn.ReLU(), nn.ReLU().eval()), ONE, "some parts of the module train"),
         (nn.Dropout(), torch.randn(64), "gives other results"),
+        (weight_norm(nn.Linear(2, 2)), ONE, "computes its weights, by weight_norm"),
     ],
 )
 def test_what_cannot_become_a_task_is_refused(
@@ -281,6 +284,24 @@ def test_classes_that_build_on_others_are_tasks(kind: type[nn.Module]) -> None:
     same(module, task_of(module, torch.randn(2, WIDTH)), torch.randn(3, WIDTH))
 
 
+class Tanh(nn.Module):
+    """As Gemma keeps its activation."""
+
+    def __init__(self, approximate: str) -> None:
+        super().__init__()
+        self.act = functools.partial(F.gelu, approximate=approximate)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.act(x)
+
+
+def test_functions_with_some_arguments_are_written_down() -> None:
+    task = task_of(Tanh("tanh"), torch.randn(8))
+    same(Tanh("tanh"), task, torch.randn(8))
+    assert "self.act = functools.partial(torch.nn.functional.gelu" in task.source
+    assert fingerprint(Tanh("tanh")) != fingerprint(Tanh("none"))
+
+
 class Optional(nn.Module):
     def forward(
         self, x: torch.Tensor, mask: Any = None, shift: float = 0.0, *, scale: float = 1.0
@@ -318,10 +339,15 @@ def library_attention(
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
+    position_bias: torch.Tensor | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     key, value = key.repeat_interleave(2, 1), value.repeat_interleave(2, 1)
     causal = attention_mask is None and module.is_causal is True
+    if position_bias is not None:
+        seen = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool)
+        seen = seen.tril() if causal else seen if attention_mask is None else attention_mask
+        attention_mask, causal = torch.where(seen, position_bias, float("-inf")), False
     result = F.scaled_dot_product_attention(query, key, value, attention_mask, is_causal=causal)
     return result.transpose(1, 2).contiguous(), None
 
@@ -359,19 +385,33 @@ class Attention(nn.Module):
         return interface(self, query, key, value, mask, dropout=0.0, **named)
 
 
+class Biased(Attention):
+    """As T5 has it: what depends on distances is added to the scores."""
+
+    def __init__(self, implementation: str, *, is_causal: bool) -> None:
+        super().__init__(implementation, is_causal=is_causal)
+        self.bias = nn.Parameter(torch.randn(1, 4, 6, 6))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None, **named: Any) -> Any:
+        return super().forward(x, mask, position_bias=self.bias, **named)
+
+
 @pytest.mark.parametrize(
-    ("implementation", "is_causal", "mask"),
+    ("kind", "implementation", "is_causal", "mask"),
     [
-        ("sdpa", True, ()),
-        ("sdpa", False, ()),
-        ("sdpa", False, (torch.rand(6, 6) < 0.8,)),
-        ("eager", False, ()),
+        (Attention, "sdpa", True, ()),
+        (Attention, "sdpa", False, ()),
+        (Attention, "sdpa", False, (torch.rand(6, 6) < 0.8,)),
+        (Attention, "eager", False, ()),
+        (Biased, "sdpa", True, ()),
+        (Biased, "sdpa", False, ()),
+        (Biased, "sdpa", False, (torch.rand(6, 6).fill_diagonal_(0) < 0.8,)),
     ],
 )
 def test_attention_of_transformers_is_a_task(
-    implementation: str, is_causal: bool, mask: tuple[torch.Tensor, ...]
+    kind: type[Attention], implementation: str, is_causal: bool, mask: tuple[torch.Tensor, ...]
 ) -> None:
-    module = Attention(implementation, is_causal=is_causal)
+    module = kind(implementation, is_causal=is_causal)
     task = task_of(module, (torch.randn(2, 6, 32), *mask))
     assert "Registry" not in task.source
     same(module, task, torch.randn(2, 6, 32), *mask)

@@ -10,6 +10,7 @@ import ast
 import builtins
 import contextlib
 import enum
+import functools
 import inspect
 import linecache
 import math
@@ -84,6 +85,8 @@ class Sources:
         if isinstance(value, enum.Enum) and value.name in type(value).__members__:
             self.need(type(value).__name__, type(value))
             return f"{type(value).__name__}.{value.name}"
+        if type(value) is functools.partial:
+            return self._partial(value)
         if callable(value) and getattr(value, "__name__", "").isidentifier():
             if (public := public_name(value)) is None:
                 self.need(value.__name__, value)
@@ -93,6 +96,16 @@ class Sources:
             if None not in texts and None not in texts.values():
                 return "{" + ", ".join(f"{key}: {text}" for key, text in texts.items()) + "}"
         return None
+
+    def _partial(self, value: functools.partial[Any]) -> str | None:
+        """A function with some of its arguments, such as GELU with its approximation."""
+        given = [self.text_of(one) for one in (value.func, *value.args)]
+        named = {name: self.text_of(one) for name, one in value.keywords.items()}
+        texts = [*given, *(f"{name}={text}" for name, text in named.items() if text is not None)]
+        if None in given or None in named.values():
+            return None
+        self.imports.add("import functools")
+        return f"functools.partial({', '.join(map(str, texts))})"
 
     def class_text(self, kind: type, renamed: str | None = None) -> ast.ClassDef:
         """A class without its constructor and the methods that only that calls."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.utils import parametrize
 
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Task
@@ -36,6 +37,7 @@ def live_task(module: torch.nn.Module, calls: list[Call], name: str | None = Non
             "a kernel answers calls of this module, or of a part of it, already",
             hint="take it back with unpatch, or optimize the module that it was made of",
         )
+    _demand_plain_weights(module)
     sources = Sources(dict.fromkeys(map(type, module.modules())))
     model = _model_node(module, sources)
     sources.main_text = ast.unparse(model)
@@ -62,6 +64,15 @@ def live_task(module: torch.nn.Module, calls: list[Call], name: str | None = Non
     task = _read(text, name or type(module).__name__.lower())
     _compare(module, text, calls, rebuilding.left_out)
     return task
+
+
+def _demand_plain_weights(module: torch.nn.Module) -> None:
+    for path, part in module.named_modules():
+        if parametrize.is_parametrized(part):
+            raise BadInput(
+                f"{path or 'the module'} computes its weights, by weight_norm or its kin",
+                hint="torch.nn.utils.parametrize.remove_parametrizations gives it plain ones",
+            )
 
 
 def _model_node(module: torch.nn.Module, sources: Sources) -> ast.ClassDef:

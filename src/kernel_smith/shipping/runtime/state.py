@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import re
@@ -73,8 +74,10 @@ def _spelled(value: Any) -> str:
         return f"Tensor {tuple(value.shape)} {value.dtype} {_digest(value)}"
     if isinstance(value, (bool, int, float, str, type(None), torch.dtype, torch.Size)):
         return repr(value)
-    if callable(value):
-        return str(getattr(value, "__qualname__", type(value).__qualname__))
+    if type(value) is functools.partial:
+        return f"partial{_spelled([value.func, value.args, value.keywords])}"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
     fields = getattr(value, "__dict__", None)
     if fields and not isinstance(value, torch.Tensor):
         plain = {k: v for k, v in fields.items() if isinstance(v, (bool, int, float, str))}
