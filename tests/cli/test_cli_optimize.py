@@ -81,7 +81,7 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
     assert lines[0] == f"run {state.run}"
     assert re.match(r"   0  start    +[\d.]+x \[", lines[1])
     assert lines[-1] == "ended: the budget of 2 evaluations is spent"
-    assert re.fullmatch(r" +measuring step \d+ at full length, which chooses nobody", lines[-3])
+    assert re.fullmatch(r" +measuring step \d+ once more, at full length, to confirm it", lines[-3])
     shown = r"[\d.]+x the speed of {} \(95%: [\d.]+ to [\d.]+\): faster"
     both = f"{shown.format('eager')}; {shown.format('torch.compile')}"
     assert re.fullmatch(rf" +at full length: step \d+ {both}", lines[-2])

@@ -68,7 +68,7 @@ def describe(event: Event, state: RunState) -> str:
             return f"      {event.worker:8s} noted: {' '.join(event.note.text.split())[:60]}"
         case ConfirmationBegun():
             name = step_name(state, event.candidate)
-            return f"      measuring {name} at full length, which chooses nobody"
+            return f"      measuring {name} once more, at full length, to confirm it"
         case Remeasured():
             return _measured_again(event, step_name(state, event.candidate))
         case RunEnded():
