@@ -41,7 +41,7 @@ demo: env
 	$(BIN)/kernel-smith optimize causal_conv1d_silu --evaluations 18 --store build/demo.sqlite \
 	  --output build/causal_conv1d_silu_best.py; answer=$$?; \
 	$(BIN)/kernel-smith report latest --quiet --store build/demo.sqlite --output build/demo.html; \
-	exit $$answer
+	echo "to run these commands: source $(BIN)/activate"; exit $$answer
 
 # Two workers have a core of their own, the third uses what they leave: tests wait a third of the time, for processes to
 # start and for limits. Files stay together, in the order that tests/conftest.py gives them.

@@ -136,6 +136,15 @@ def test_lines_name_steps_and_no_hashes() -> None:
     assert describe(again, state).startswith("      measured again: step 0 1.50x")
 
 
+def test_a_line_says_whose_times_those_of_the_same_machine_code_are() -> None:
+    judged = evaluated(1, 1.5)
+    known = judged.evaluation.model_copy(update={"twin": program(0).content_hash})
+    twin = judged.model_copy(update={"evaluation": known})
+    state, _ = after(proposed(0), evaluated(0, 1.5), proposed(1), twin)
+    assert "1.50x" in describe(twin, state)
+    assert "] (compiles to the same as step 0)  unroll by 1" in describe(twin, state)
+
+
 def confirmed(evaluation: Evaluation) -> RunState:
     own = evaluation.model_copy(update={"candidate_hash": program(0).content_hash})
     name = program(0).content_hash

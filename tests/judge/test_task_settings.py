@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from kernel_smith.errors import BadInput
+from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.evaluation.judge.inputs.reference import Reference
-from kernel_smith.records import Task
+from kernel_smith.records import Candidate, Options, Task
 
 WriteTask = Callable[..., Task]
 
@@ -117,3 +119,40 @@ def test_settings_return_also_where_the_tasks_code_fails(write: Callable[..., Ta
     with pytest.raises(BadInput, match="ZeroDivisionError"):
         run(write(module="torch.set_grad_enabled(False); 1 / 0"))
     assert settings() == before
+
+
+READER = """
+import pathlib
+
+import torch
+
+{early}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        {late}
+        return torch.relu(x) + 1
+
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+"""
+FILE = "(pathlib.Path(__file__).parent / 'setting.txt').read_text()"
+
+
+@pytest.mark.parametrize(("early", "late"), [(FILE, "pass"), ("pass", FILE)])
+def test_what_only_the_judge_can_read_is_no_defect_of_ours(
+    write_task: WriteTask,
+    engine: LocalEngine,
+    quick: Options,
+    honest_source: str,
+    early: str,
+    late: str,
+) -> None:
+    task = write_task(READER.format(early=early, late=late))
+    Path(str(task.path)).with_name("setting.txt").touch()
+    with pytest.raises(BadInput, match="fails in the process that it is timed in") as caught:
+        engine.evaluate(task, Candidate(source=honest_source), quick)
+    assert "FileNotFoundError" in caught.value.what
+    assert "none of your files" in caught.value.hint

@@ -185,6 +185,13 @@ def test_what_cannot_be_a_seed_is_refused_with_the_reason(
         build(task)
 
 
+def test_scripted_parts_are_named_with_the_remedy(compiler: None, write_task) -> None:
+    text = REFUSED.replace("torch.nn.BatchNorm1d(8)", "torch.jit.script(torch.nn.Tanh())")
+    with pytest.raises(BadInput, match=r"compiled by torch\.jit") as caught:
+        build(write_task(text.replace("{result}", "self.norm(x)")))
+    assert "leave out torch.jit.script" in caught.value.hint
+
+
 def test_dropout_that_drops_nothing_is_not_random(compiler: None, write_task) -> None:
     task = write_task(REFUSED.replace("{result}", "torch.dropout(x * 2, 0.5, False) + 1"))
     assert build(task).kernels == 1

@@ -50,7 +50,7 @@ def test_ok_leads_with_the_speedup_and_its_interval(make_evaluation: MakeEvaluat
 
 def test_ok_shows_accuracy_and_time_per_workload(make_evaluation: MakeEvaluation) -> None:
     text = render(make_evaluation())
-    for expected in ("2e-07", "allowed 4e-05", "1e-07", "99.000%", "> 1: 1.000%", "same bits"):
+    for expected in ("2e-07", "allowed 4e-05", "1e-07", "99.000%", "over 1: 1.000%", "same bits"):
         assert expected in text
     for expected in ("wide: 20 us per call", "P99 30 us", "12 rounds", "960 checked calls"):
         assert expected in text

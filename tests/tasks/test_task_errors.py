@@ -46,6 +46,15 @@ def test_an_unreadable_file_says_why(tmp_path):
         read_task(loop)
 
 
+def test_a_file_without_end_is_refused_before_memory_is_full(tmp_path):
+    link = tmp_path / "weights.py"
+    with link.open("wb") as file:
+        file.truncate(1 << 40)  # takes no room
+    with pytest.raises(BadInput, match="longer than 64 MiB") as caught:
+        read_task(link)
+    assert "Model.__init__" in caught.value.hint
+
+
 def test_other_encodings_are_refused_at_their_line(tmp_path):
     line, what, hint = refusal(tmp_path, b"x = 1\ny = '\xe9'\n")
     assert (line, hint) == (2, "save the file as UTF-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -13,7 +13,7 @@ import pytest
 from test_dashboard import serving
 from viewer_samples import HOSTILE, RUN, events, fill
 
-from kernel_smith.records import StepProposed
+from kernel_smith.records import RunStarted, StepDropped, StepProposed
 from kernel_smith.store import Store
 from kernel_smith.testing.browser import Browser, Page
 from kernel_smith.viewer.watching import Look, Watching
@@ -152,6 +152,28 @@ def test_no_view_is_wider_than_a_telephone(page: Page, result_path: Path, view: 
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
     finally:
         page.resize(1280, 900)
+
+
+def test_no_word_is_too_long_for_a_page(
+    browser: Browser, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Names of tasks are those of files; reasons repeat what servers and compilers say."""
+    word = "long_name_" * 14
+    with Store.open(tmp_path / "long.sqlite", create=True) as store:
+        for event in events(word):
+            match event:
+                case RunStarted():
+                    task = event.task.model_copy(update={"name": word})
+                    store.append(word, event.model_copy(update={"task": task}))
+                case StepDropped():
+                    store.append(word, event.model_copy(update={"why": word}))
+                case _:
+                    store.append(word, event)
+    page = browser.open(write(tmp_path / "long.sqlite", word).as_uri())
+    for view in ("", "/candidates", "/lineage", "/archive", "/timing", "/step/5"):
+        show(page, f"#/run/{word}{view}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280, view
+    page.close()
 
 
 def test_the_chart_shows_candidates_the_best_and_who_proposed_it(page: Page) -> None:

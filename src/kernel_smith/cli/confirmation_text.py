@@ -21,10 +21,10 @@ def confirmation_in_words(state: RunState) -> str:
     asked = state.config.confirmation.baselines
     faster = faster_than(shown)
     missing = [name for name in asked if name not in faster]
-    chosen = "These measurements did not choose it."
+    again = "This was measured once more, after the search."
     if not missing:
-        return f"Confirmed: it is faster than {' and '.join(map(spoken, faster))}. {chosen}"
-    return f"That it is faster than {' and '.join(map(spoken, missing))} is not shown. {chosen}"
+        return f"Confirmed: it is faster than {' and '.join(map(spoken, faster))}. {again}"
+    return f"That it is faster than {' and '.join(map(spoken, missing))} is not shown. {again}"
 
 
 def advice(state: RunState, path: Path) -> str:

@@ -61,14 +61,14 @@ def describe(event: Event, state: RunState) -> str:
     match event:
         case StepEvaluated():
             who = state.steps[event.step].proposal.proposer
-            return f"{event.step:4d}  {who:8s} {_end(event)}  {_what(state, event.step)}"
+            return f"{event.step:4d}  {who:8s} {_end(event, state)}  {_what(state, event.step)}"
         case StepDropped():
             return f"{event.step:4d}  {event.proposer:8s} dropped: {event.why}"
         case Noted():
             return f"      {event.worker:8s} noted: {' '.join(event.note.text.split())[:60]}"
         case ConfirmationBegun():
             name = step_name(state, event.candidate)
-            return f"      measuring {name} at full length, which chooses nobody"
+            return f"      measuring {name} once more, at full length, to confirm it"
         case Remeasured():
             return _measured_again(event, step_name(state, event.candidate))
         case RunEnded():
@@ -89,11 +89,14 @@ def _measured_again(event: Remeasured, name: str) -> str:
     return f"      measured again: {name} {again}"
 
 
-def _end(event: StepEvaluated) -> str:
+def _end(event: StepEvaluated, state: RunState) -> str:
     evaluation = event.evaluation
     if evaluation.ok and evaluation.timing is not None:
         speedup = evaluation.timing.speedup
-        return f"{speedup.value:6.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]"
+        shown = f"{speedup.value:6.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]"
+        if evaluation.twin is not None:
+            shown += f" (compiles to the same as {step_name(state, evaluation.twin)})"
+        return shown
     return f"{evaluation.stage.value}: {evaluation.reason.value if evaluation.reason else ''}"
 
 

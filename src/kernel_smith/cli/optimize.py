@@ -50,6 +50,8 @@ from kernel_smith.records import RunConfig, RunStarted, Task
 if TYPE_CHECKING:
     from kernel_smith.runs.run import Run
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what schedulers and containers send
+
 
 def optimize(
     task: TaskName,
@@ -300,11 +302,12 @@ def _run_loop(
         audience(as_json=as_json, quiet=quiet) as watch,
         open_engine(address, run.state.config.evaluations_in_flight, patience) as engine,
     ):
-        previous = signal.signal(signal.SIGINT, lambda *_: _stop(run))
+        before = {each: signal.signal(each, lambda *_: _stop(run)) for each in _STOPPING}
         try:
             run.search(engine, watch)
         finally:
-            signal.signal(signal.SIGINT, previous)
+            for each, handler in before.items():
+                signal.signal(each, handler)
         if run.stopping:
             raise KeyboardInterrupt
 

@@ -14,7 +14,8 @@ _HINT = "see docs/candidate-format.md for what a candidate looks like"
 def read_candidate(path: Path, backend: str) -> Candidate:
     """Read a program for a backend. Raises `BadInput` if the file cannot be one."""
     try:
-        source = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            source = file.read(MAX_SOURCE + 1)  # a file of weights may have been meant by mistake
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"{path}: cannot be read ({reason}), {_EXPECTED}", hint=_HINT) from None
@@ -24,6 +25,6 @@ def read_candidate(path: Path, backend: str) -> Candidate:
 def make_candidate(source: str, backend: str, name: str) -> Candidate:
     """Return a program from its text. Raises `BadInput` if it is too long."""
     if len(source) > MAX_SOURCE:
-        what = f"{name}: {len(source)} characters, {_EXPECTED} of at most {MAX_SOURCE}"
+        what = f"{name}: too long, {_EXPECTED} of at most {MAX_SOURCE} characters"
         raise BadInput(what, hint=_HINT)
     return Candidate(backend=backend, source=source, name=name)

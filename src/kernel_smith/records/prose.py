@@ -125,10 +125,10 @@ def _accuracy(accuracy: Accuracy) -> str:
         lower = 0.0
         for item in accuracy.histogram:
             if item.elements:
-                bound = f"<= {item.up_to:g}" if item.up_to is not None else f"> {lower:g}"
+                bound = f"up to {item.up_to:g}" if item.up_to is not None else f"over {lower:g}"
                 bins.append(f"{bound}: {item.elements / total:.3%}")
             lower = item.up_to or lower
-        lines.append("  error over allowed error: " + ", ".join(bins))
+        lines.append("  elements by their share of the allowed error: " + ", ".join(bins))
     if accuracy.deterministic is not None:
         repeat = "the same bits" if accuracy.deterministic else "close, but other bits"
         lines.append(f"  a repeated call gave {repeat}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kernel_smith.errors import BadInput
 
+_LONGEST = 64 << 20  # a file of weights may have been meant by mistake
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -85,7 +86,8 @@ def listed(names: Iterable[str]) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_LONGEST + 1)
     except FileNotFoundError:
         raise BadInput(
             f"{path}: no such file, expected a task file",
@@ -102,6 +104,12 @@ def _read(path: Path) -> bytes:
             f"{path}: cannot be read ({reason}), expected a task file",
             hint="check the path and its permissions",
         ) from None
+    if len(data) > _LONGEST:
+        raise BadInput(
+            f"{path}: longer than {_LONGEST >> 20} MiB, expected a task file",
+            hint="name a Python file; weights are drawn in Model.__init__",
+        )
+    return data
 
 
 def _decode(path: Path, data: bytes) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from kernel_smith.errors import InternalError, NotEnoughMemory
+from kernel_smith.errors import BadInput, InternalError, NotEnoughMemory
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.judge.inputs.admission import admit
 from kernel_smith.evaluation.judge.inputs.footprint import foresee
+from kernel_smith.evaluation.judge.inputs.task_code import where
 from kernel_smith.evaluation.judge.journal import Progress
 from kernel_smith.evaluation.judge.pipeline import Pipeline
 from kernel_smith.evaluation.judge.platform import device_state
@@ -54,7 +55,7 @@ class Judge:
         beside: Candidate | None = None,
     ) -> Evaluation:
         """One candidate's evaluation. Raises only for bad tasks, machines, and defects of ours."""
-        problems: list[str] = []
+        problems: list[Interrupted] = []
         doubts: list[str] = []
         waits = 0
         failed: Beside | None = None
@@ -84,14 +85,14 @@ class Judge:
                 if _NO_MEMORY in str(interrupted):
                     starved = str(interrupted)
                 else:
-                    problems.append(str(interrupted))
+                    problems.append(interrupted)
                     progress(f"again, for no fault of the candidate's: {interrupted}")
             finally:
                 pipeline.close()
             if starved:
                 self._wait_for_memory(task, waits, starved, progress)
                 waits += 1
-        raise InternalError("a trusted process failed in every attempt: " + "; ".join(problems))
+        raise _in_every_attempt(task, problems)
 
     def sweep(
         self,
@@ -225,3 +226,21 @@ class Judge:
             self._device.close()
         for bench in self._benches.values():
             bench.close()
+
+
+def _in_every_attempt(task: Task, problems: Sequence[Interrupted]) -> Exception:
+    """Return whose trouble it is that trusted processes failed again and again.
+
+    The task's own code ran in the judge. Where it raises an exception of its own in the process
+    that is timed, each time, it wants something that only the judge has.
+    """
+    raised = [problem.raised for problem in problems]
+    if all(each is not None and "CUDA" not in each for each in raised):
+        return BadInput(
+            f"{where(task)}: the reference fails in the process that it is timed in: "
+            f"{str(raised[-1]).splitlines()[0]}",
+            hint="that process has no network and none of your files and environment variables: "
+            "write what the reference reads into the task file",
+        )
+    told = "; ".join(map(str, problems))
+    return InternalError(f"a trusted process failed in every attempt: {told}")

@@ -45,7 +45,14 @@ _REPORTED = ("signature", "memory", "compiler", "resources")
 
 
 class Interrupted(Exception):
-    """A trusted process failed, which is nobody's verdict. The evaluation is repeated."""
+    """A trusted process failed, which is nobody's verdict. The evaluation is repeated.
+
+    `raised`: the exception of the reference's own code there, if it was one.
+    """
+
+    def __init__(self, what: str, raised: str | None = None) -> None:
+        super().__init__(what)
+        self.raised = raised
 
 
 class ChildFailed(Exception):
@@ -173,7 +180,8 @@ class Child:
 
     def _failure(self, kind: FailureKind, message: str, log: str) -> Exception:
         if self.trusted:
-            return Interrupted(f"a trusted process failed ({kind}): {message}\n{log}")
+            raised = message if kind == "exception" else None
+            return Interrupted(f"a trusted process failed ({kind}): {message}\n{log}", raised)
         return ChildFailed(kind, message, log)
 
     def _reported(self, error: Any) -> Exception:

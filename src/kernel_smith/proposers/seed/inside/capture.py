@@ -105,6 +105,11 @@ def capture(
 
 
 def _export(model: torch.nn.Module, inputs: list[Any]) -> ExportedProgram:
+    if any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
+        raise refused(
+            "a part of the model was compiled by torch.jit, which torch.export cannot read",
+            hint="leave out torch.jit.script in the task: the module itself computes the same",
+        )
     with refusing("torch.export cannot take the model"), torch.no_grad():
         program = torch.export.export(model, tuple(inputs), strict=False)
     for node in program.graph.nodes:

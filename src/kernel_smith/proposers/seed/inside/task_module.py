@@ -37,14 +37,13 @@ class TaskModule:
 
 def load_task(task: Task) -> TaskModule:
     """Execute the user's own file."""
-    scope: dict[str, Any] = {"__name__": "task"}
+    file = task.path or f"{task.name}.py"
+    scope: dict[str, Any] = {"__name__": "task", "__file__": file}
     try:
-        exec(compile(task.source, task.path or f"{task.name}.py", "exec"), scope)
+        exec(compile(task.source, file, "exec"), scope)
     except Exception as error:
         if short_of(error) is not None:
             raise
         line = traceback.extract_tb(error.__traceback__)[-1].lineno
-        raise refused(
-            f"the task file fails in line {line}: {error}", hint=f"mend {task.path or task.name}"
-        ) from None
+        raise refused(f"the task file fails in line {line}: {error}", hint=f"mend {file}") from None
     return TaskModule(scope)
