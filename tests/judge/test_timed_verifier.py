@@ -79,8 +79,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[InputSet]:
 
 @pytest.fixture
 def timing(write_task: Callable[..., Task], asked: list[InputSet]) -> Timing:
+    return timing_of(write_task(QUANTISE), asked)
+
+
+def timing_of(task: Task, asked: list[InputSet]) -> Timing:
     """Batches of calls of a kernel whose results are the reference's but for a change."""
-    task = write_task(QUANTISE)
     reference = Reference(task)
     budget = Budget(kept=256 << 20, at_once=16 << 20, free=1 << 30)
     (workload,) = task.workloads
@@ -220,3 +223,42 @@ def test_a_variant_that_was_compared_is_let_go_of(
     gc.collect()
     asked.clear()
     assert held() is None
+
+
+GRID = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.round(x.sum(-1) * 512) / 512
+
+
+def get_inputs():
+    return [torch.randn(40000, 64)]
+"""
+
+
+def test_the_oracle_is_not_asked_about_as_many_steps_as_the_reference_makes(
+    write_task: Callable[..., Task], asked: list[InputSet]
+) -> None:
+    timing = timing_of(write_task(GRID), asked)
+
+    def step_off(row: torch.Tensor, x: torch.Tensor) -> None:
+        row[::8000] += 1 / 512
+
+    timing(step_off)
+    assert asked == []
+
+
+def test_more_steps_than_those_are_wrong(
+    write_task: Callable[..., Task], asked: list[InputSet]
+) -> None:
+    timing = timing_of(write_task(GRID), asked)
+
+    def unround(row: torch.Tensor, x: torch.Tensor) -> None:
+        row.copy_(x.sum(-1))
+
+    with pytest.raises(Rejected):
+        timing(unround)
+    assert asked

@@ -181,10 +181,14 @@ class InputPool:
     @property
     def facts(self) -> Facts:
         """What the oracle says of the author's distribution."""
-        author = [c.facts.rtols for c in self.checks if c.label == AUTHOR]
-        rtols = [max(same) for same in zip(*author, strict=True)]
+        author = [c.facts.bounds for c in self.checks if c.label == AUTHOR]
+        rtols = [max(same) for same in zip(*(bounds.rtols for bounds in author), strict=True)]
+        jumps = [
+            max(filter(None, (bounds.jumps_of(output) for bounds in author)), default=None)
+            for output in range(len(rtols))
+        ]
         facts = self.author.facts
-        return facts._replace(bounds=replace(facts.bounds, rtols=rtols))
+        return facts._replace(bounds=replace(facts.bounds, rtols=rtols, jumps=jumps))
 
     def hand_out_checks(self) -> list[Check]:
         """All check sets in random order, so that position says nothing. None is known already."""

@@ -20,7 +20,7 @@ from kernel_smith.evaluation.judge.values.accuracy import (
     parts,
     precision_rtol,
 )
-from kernel_smith.evaluation.judge.values.comparison import is_few
+from kernel_smith.evaluation.judge.values.jumps import is_few
 from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.evaluation.judge.values.rounding_noise import RoundingNoise
 from kernel_smith.records import Variant, Workload

@@ -23,6 +23,7 @@ from kernel_smith.evaluation.judge.inputs.reference import (
     Result,
     Variation,
 )
+from kernel_smith.evaluation.judge.values.jumps import Jumps, is_few
 from kernel_smith.evaluation.judge.values.mantissa import round_mantissa, truncate_mantissa
 from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.records import Precision, Tolerance, Workload
@@ -58,6 +59,7 @@ class Bounds:
     rtols: list[float]  # per output: a coarse one must not loosen what is asked of its neighbour
     scales: list[float]  # per output: what counts as a small value
     atols: list[float | None] | None = None  # in place of those, of outputs that hardly vary
+    jumps: list[Jumps | None] | None = None  # per output: a few elements may be off by more
 
     def of(self, output: int, want: torch.Tensor) -> torch.Tensor | None:
         """Return the largest error of each of these elements; None where they must be equal."""
@@ -75,6 +77,13 @@ class Bounds:
             return 0.0, fixed
         return self.rtols[output], self.rtols[output] * self.scales[output]
 
+    def jumps_of(self, output: int) -> Jumps | None:
+        """Say how many elements may be off by more, where errors are relative to their size."""
+        fixed = self.atols is not None and self.atols[output] is not None
+        if self.jumps is None or self.tolerance is not None or fixed:
+            return None
+        return self.jumps[output]
+
     def allowed(self, output: int) -> float:
         """The largest error of an element of usual size, relative to its size and the scale."""
         if self.exact[output]:
@@ -88,7 +97,10 @@ class Bounds:
         rtols = [rtol + reference_error for rtol in self.rtols]
         share = 1 + 1 / _REFERENCE_FACTOR
         atols = None if self.atols is None else [a and share * a for a in self.atols]
-        return replace(self, rtols=rtols, atols=atols)
+        jumps = None
+        if self.jumps is not None:
+            jumps = [each and each.beside_reference(share) for each in self.jumps]
+        return replace(self, rtols=rtols, atols=atols, jumps=jumps)
 
 
 @dataclass(frozen=True)
@@ -146,19 +158,18 @@ def expect(
             has_oracle = False
     exact = [t.to(wide_type(t)) for t in exact] if has_oracle else answers
     scales = scales or scales_of(exact)
-    errors = [
-        _own_error(got, want, scale)
-        for got, want, scale in zip(answers, exact, scales, strict=True)
-    ]
+    usual = [max(floor, extra_rtol) for floor in floors]
+    own = [_own_error(*each) for each in zip(answers, exact, scales, usual, strict=True)]
+    errors, jumps = [error for error, _ in own], [jump for _, jump in own]
     rtols = [
-        max(floor, _REFERENCE_FACTOR * error, extra_rtol)
-        for floor, error in zip(floors, errors, strict=True)
+        max(rtol, _REFERENCE_FACTOR * error) for rtol, error in zip(usual, errors, strict=True)
     ]
     bounds = Bounds(
         exact=[not got.is_floating_point() for got in answers],
         tolerance=reference.task.tolerance,
         rtols=rtols,
         scales=scales,
+        jumps=jumps,
     )
     variation = reference.variation(workload)
     if variation is not None:
@@ -192,15 +203,33 @@ def _by_variation(
     return atols
 
 
-def _own_error(got: torch.Tensor, want: torch.Tensor, scale: float) -> float:
-    """The reference's error where it is finite: elsewhere its size would excuse everything."""
+def _own_error(
+    got: torch.Tensor, want: torch.Tensor, scale: float, rtol: float
+) -> tuple[float, Jumps | None]:
+    """The reference's error where it is finite: elsewhere its size would excuse everything.
+
+    Where it exceeds the usual tolerance itself, and on few elements only, it is that on all others,
+    beside what is to be said of these few.
+    """
     if not got.is_floating_point() or got is want:
-        return 0.0
-    largest = 0.0
+        return 0.0, None
+    usual = rtol / _REFERENCE_FACTOR
+    largest = of_others = 0.0
+    far = 0
     for _, (mine, exact) in pieces(got, want):
         finite = torch.where(mine.isfinite(), mine.double(), exact)
-        largest = max(largest, relative_error(finite, exact, scale))
-    return largest
+        error = relative_error(finite, exact, scale)
+        largest = max(largest, error)
+        if error > usual:
+            exact = exact.double()
+            each = _beside_size((finite - exact).abs_(), exact, scale)
+            is_far = each > usual
+            far += int(is_far.sum())
+            error = float(each[~is_far].max()) if not is_far.all() else 0.0
+        of_others = max(of_others, error)
+    if largest <= rtol or not is_few(far, got.numel()):
+        return largest, None
+    return of_others, Jumps(far / got.numel(), _REFERENCE_FACTOR * largest)
 
 
 def precision_rtol(reference: Reference, workload: Workload, inputs: InputSet) -> float:
@@ -328,15 +357,19 @@ def relative_error(
 
 def _relative_error(got: torch.Tensor, want: torch.Tensor, scale: float, absolute: bool) -> float:
     exact = want.double()
-    relative = (got.double() - exact).abs_()
-    if not absolute:
-        relative.div_(exact.abs().add_(scale).clamp_min_(_TINY))
+    off = (got.double() - exact).abs_()
+    relative = off if absolute else _beside_size(off, exact, scale)
     largest = float(relative.max())
     if largest < float("inf"):  # false for NaN
         return largest
     same = (got == exact) | (got.isnan() & exact.isnan())
     relative = torch.where(relative.isnan(), float("inf"), relative)
     return float(torch.where(same, 0.0, relative).max())
+
+
+def _beside_size(off: torch.Tensor, exact: torch.Tensor, scale: float) -> torch.Tensor:
+    """Errors relative to the elements and the output's scale."""
+    return off.div_(exact.abs().add_(scale).clamp_min_(_TINY))
 
 
 def scale_of(tensor: torch.Tensor) -> float:

@@ -34,6 +34,7 @@ from kernel_smith.evaluation.judge.values.accuracy import (
     precision_rtol,
     relative_error,
 )
+from kernel_smith.evaluation.judge.values.jumps import is_few
 from kernel_smith.evaluation.judge.values.mantissa import round_mantissa
 from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.evaluation.judge.values.rounding_noise import RoundingNoise
@@ -43,7 +44,6 @@ from kernel_smith.records import Reason, Workload, WorstElement
 _DOWNGRADE_BITS = (10, 7)
 _NUDGE = 4.0  # units in the last place
 _SCATTERED_NUDGES = 8
-_SCATTERED_SHARE = 0.01
 _SCATTERED_ELEMENTS = 8
 _NOISY_TRIALS = 24
 _TIMES_LOST = 2  # as many elements as the allowed precision gets wrong
@@ -276,11 +276,6 @@ def _few_in_doubt(surveys: list[Survey]) -> bool:
     """Are a few elements wrong, but not so many that no rounding error explains them?"""
     wrong = [(found.wrong, found.size) for found in surveys]
     return any(count for count, _ in wrong) and all(is_few(*counts) for counts in wrong)
-
-
-def is_few(wrong: int, size: int) -> bool:
-    """May so many elements of so many be wrong by rounding alone?"""
-    return wrong <= max(_SCATTERED_ELEMENTS, _SCATTERED_SHARE * size)
 
 
 def _name_failure(

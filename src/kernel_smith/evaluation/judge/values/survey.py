@@ -78,7 +78,18 @@ def survey(
         if counting:
             counts += _counted(ratio)
     doubtful = torch.cat([counts.new_empty(0), *positions])
-    return Survey(got.numel(), counts, closest, doubtful, torch.cat(excesses), overflow)
+    found = Survey(got.numel(), counts, closest, doubtful, torch.cat(excesses), overflow)
+    return _sparing_jumps(found, bounds, output)
+
+
+def _sparing_jumps(found: Survey, bounds: Bounds, output: int) -> Survey:
+    """Accept that a few elements are off by as much as the reference is on a few."""
+    jumps = bounds.jumps_of(output)
+    if jumps is None or not 0 < found.wrong <= jumps.most(found.size) or found.overflow:
+        return found
+    if float(found.excess.max()) * bounds.rtols[output] > jumps.rtol:
+        return found
+    return found.accepting(torch.ones_like(found.excess))
 
 
 def is_within(got: torch.Tensor, want: torch.Tensor, bounds: Bounds, output: int) -> bool:
