@@ -19,8 +19,10 @@ from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.batch import Batch, Windows
 from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.processes.child import ChildFailed
+from kernel_smith.evaluation.judge.timing import host_clock
 from kernel_smith.evaluation.judge.timing.host_clock import (
     Measurement,
+    Samples,
     batch_length,
     capacity_for,
     measure,
@@ -372,3 +374,25 @@ def test_who_is_watched_is_watched_like_everybody_else(watched: bool) -> None:
     assert batches[0] == batches[1]
     assert batches[0] >= measurement.rounds if watched else batches[0] == 0
     assert measurement.pointers == [1] * batches[0]
+
+
+def test_results_in_memory_that_was_made_ready_are_charged_what_filling_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_clock, "fill_bytes_per_second", lambda: 1e9)
+
+    def samples(fresh: int) -> Samples:
+        made = Samples()
+        for _ in range(10):
+            windows = Windows(1e-3, 1e-3, 0.0, 0.0, fresh_bytes=fresh)
+            made.add(Batch(4, windows, None, [], 1e-3), 0.0)
+        return made
+
+    for fresh, of_reference in [(0, 0), (100, 100), (0, 100)]:
+        candidate = samples(fresh)
+        host_clock._charge_fresh_memory(candidate, samples(of_reference))
+        assert candidate.seconds == samples(0).seconds
+    candidate = samples(400_000)
+    host_clock._charge_fresh_memory(candidate, samples(0))
+    more = [mine - usual for mine, usual in zip(candidate.seconds, samples(0).seconds, strict=True)]
+    assert more == pytest.approx([1e-4] * 10), "400 kB for four calls"

@@ -19,6 +19,7 @@ from kernel_smith.records import Environment
 _STORE_BUFFER = 16 << 10
 _STORE_REPEATS = 200
 _STORE_MARGIN = 4.0
+_FILLED_BUFFER, _FILLED_REPEATS = 32 << 20, 5  # larger than the caches of a core
 _EXTENSIONS = (
     "sse4_2",
     "avx",
@@ -103,3 +104,15 @@ def store_bytes_per_second() -> float:
         buffer.fill_(1)
         best = min(best, time.perf_counter() - begin)
     return _STORE_MARGIN * max(_STORE_BUFFER / best, 64e9)
+
+
+@functools.cache
+def fill_bytes_per_second() -> float:
+    """The rate at which one core fills memory that it has, but not in its caches."""
+    buffer = torch.empty(_FILLED_BUFFER, dtype=torch.uint8).fill_(0)
+    best = float("inf")
+    for _ in range(_FILLED_REPEATS):
+        begin = time.perf_counter()
+        buffer.fill_(1)
+        best = min(best, time.perf_counter() - begin)
+    return _FILLED_BUFFER / best

@@ -45,6 +45,7 @@ class Spoilt:
 
     fillings: Fillings
     begins: dict[tuple[int, int], int] = field(default_factory=dict)  # by call and output
+    places: Sequence[tuple[int, int]] = ()  # by address and size, where that is known
     overlapping: frozenset[int] = frozenset()
     """Outputs that changed when another result was overwritten, or another part of them."""
 
@@ -218,7 +219,7 @@ class HostBuffers:
         overlapping = frozenset(results[known[number]][1].output for number in others)
         pairs = zip(results, begins, strict=True)
         where = {(call, found.output): begin for (call, found), begin in pairs}
-        return Spoilt(fillings, where, overlapping)
+        return Spoilt(fillings, where, [(p.address, p.size) for p in places], overlapping)
 
     def settle(self) -> None:
         """Nothing to wait for: memory is coherent."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 
 from kernel_smith.evaluation.judge.platform.buffers import SharedBuffers, Spoilt
+from kernel_smith.evaluation.judge.platform.used_memory import UsedMemory
 from kernel_smith.evaluation.judge.processes.child import Child
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 from kernel_smith.evaluation.sandbox.arena import Slot
@@ -36,6 +37,9 @@ class Examiner:
     parameters: Sequence[Slot] = ()
     own: Sequence[bool] = ()
     may_overlap: frozenset[int] = frozenset()
+    used: UsedMemory = field(default_factory=UsedMemory)
+    fresh_bytes: int = 0
+    """Of the last batch's results, how much lay where none had been before."""
     may_overwrite: bool = False
     """Not before results have been seen to be as large as they should be."""
     overlapping: frozenset[int] = frozenset()
@@ -49,7 +53,7 @@ class Examiner:
 
         `thorough`: of all calls, and with the parameters, instead of one call's now and then.
         """
-        self._spoilt, self.overlapping = None, frozenset()
+        self._spoilt, self.overlapping, self.fresh_bytes = None, frozenset(), 0
         self.room.fetch(self.child, self.outputs)
         if not any(self.own) or not count:
             return frozenset()
@@ -59,6 +63,7 @@ class Examiner:
         if self.may_overwrite:
             self._spoilt = self.room.spoil(self.child, self.outputs[:count], self.own)
             self.overlapping = self._spoilt.overlapping - self.may_overlap
+            self.fresh_bytes = self.used.add(self._spoilt.places)
         return shared
 
     def _one_by_chance(self, inputs: list[list[Slot]], count: int) -> Sequence[int]:

@@ -23,6 +23,7 @@ from kernel_smith.evaluation.judge.platform.buffers import HostBuffers, SharedBu
 from kernel_smith.evaluation.judge.platform.call_memory import CallMemory
 from kernel_smith.evaluation.judge.platform.examining import Examiner
 from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
+from kernel_smith.evaluation.judge.platform.used_memory import UsedMemory
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
 from kernel_smith.evaluation.judge.processes.waiting import Neighbours
 from kernel_smith.evaluation.sandbox.arena import Slot
@@ -60,6 +61,7 @@ class Participant:
         self._calls = 0  # that are bound, also when their inputs were let go of
         self._of_unknown_speed = True
         self._examiner = Examiner(child, self.room)
+        self._used = UsedMemory()
         self._thorough = False
         self._spot: SpotCheck | None = None
         self._shared: frozenset[int] = frozenset()
@@ -138,7 +140,7 @@ class Participant:
         )
         parameter_slots = list(memory.parameters.values())
         self._examiner = Examiner(
-            self.child, self.room, memory.outputs, parameter_slots, own, may_overlap
+            self.child, self.room, memory.outputs, parameter_slots, own, may_overlap, self._used
         )
         self.room.make(self.child, *sizes, self.limits.load_seconds, in_place=in_place)
         memory.fill()
@@ -290,6 +292,7 @@ class Participant:
             run_cpu=run_cpu,
             service_cpu=collected_cpu - self._last_cpu + self._bind_cpu,
             idle_cpu=self._idle_cpu,
+            fresh_bytes=self._examiner.fresh_bytes,
         )
         self._last_cpu, self._idle_cpu = collected_cpu, 0.0
         batch = replace(

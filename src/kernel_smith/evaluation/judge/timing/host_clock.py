@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from kernel_smith.evaluation.judge.evidence.environment import fill_bytes_per_second
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.platform.batch import Batch, Windows
 from kernel_smith.evaluation.judge.platform.participant import RIVAL, Participant
@@ -40,6 +41,7 @@ FEWEST_ROUNDS = 5  # of calls so long that more would take longer than was asked
 _USUAL_SERVICE = 1.05
 # Where a hypervisor takes the processor away, the pause is counted as work, rarely and briefly.
 _UNEVEN_SHARE, _UNEVEN_SECONDS = 0.05, 0.002
+_USUAL_FRESH = 1.5  # times: one program takes memory in another order than the next
 _HIDDEN_CHECKS = 0.1  # per round
 _ERROR_OF_A_QUARTILE = 1.3  # in terms of that of a mean
 
@@ -89,6 +91,10 @@ class Samples:
     def outside_cpu(self) -> float:
         """Processor seconds that its process used beside the calls."""
         return usual_sum([w.service_cpu + w.idle_cpu for w in self.windows])
+
+    def fresh_bytes(self) -> int:
+        """Of results that lay where none had been before."""
+        return sum(window.fresh_bytes for window in self.windows)
 
     def calling_cpu(self) -> tuple[float, float]:
         """Processor seconds of all calls: as they were, and had the costliest batches been like the
@@ -233,6 +239,7 @@ def measure(
     for name in samples.keys() & {candidate.name, RIVAL}:
         _charge_outside_work(samples[name], samples[baselines[0].name])
         _charge_uneven_work(samples[name], samples[baselines[0].name])
+        _charge_fresh_memory(samples[name], samples[baselines[0].name])
     if spots is not None:
         spots.charge(samples[candidate.name], samples[baselines[0].name])
     return measurement
@@ -265,6 +272,18 @@ def _charge_uneven_work(participant: Samples, reference: Samples) -> None:
         # Where several cores took part, the time is shorter than what the processors spent.
         wall = excess * min(1.0, sum(w.run_wall for w in participant.windows) / spent)
         participant.seconds = [s + wall / participant.calls for s in participant.seconds]
+
+
+def _charge_fresh_memory(participant: Samples, reference: Samples) -> None:
+    """Results in memory where none had been before are charged what it takes to fill it.
+
+    It may have been made ready while nobody looked at the time. Who goes on for long uses memory
+    again, as the reference's process does after some batches.
+    """
+    excess = participant.fresh_bytes() - _USUAL_FRESH * reference.fresh_bytes()
+    if excess > 0:
+        wall = excess / fill_bytes_per_second() / participant.calls
+        participant.seconds = [seconds + wall for seconds in participant.seconds]
 
 
 def enough(
