@@ -20,7 +20,7 @@ class Windows:
     idle_cpu: float  # while nobody asked for anything
     switching_wall: float = 0.0  # of handing a device over, and taking it back
     waited: float = 0.0  # that judge and process were kept waiting for a core, all of it included
-    fresh_bytes: int = 0  # of results, in memory where none had lain before
+    fresh_bytes: float = 0.0  # of results, in memory where none had lain before
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Samples:
         """Processor seconds that its process used beside the calls."""
         return usual_sum([w.service_cpu + w.idle_cpu for w in self.windows])
 
-    def fresh_bytes(self) -> int:
+    def fresh_bytes(self) -> float:
         """Of results that lay where none had been before."""
         return sum(window.fresh_bytes for window in self.windows)
 
