@@ -406,6 +406,23 @@ def test_reductions_are_right(kernels: Library) -> None:
     assert total.item() == pytest.approx(x.double().sum().item(), rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["float", "int64_t"])
+def test_all_elements_are_divided_by_the_same_number_once(kind: str) -> None:
+    loop = f"""void f(const {kind}* in_ptr1)
+    #pragma GCC ivdep
+    for(int64_t x1=0; x1<1001; x1+=1)
+    {{
+        auto tmp0 = in_ptr0[x1];
+        auto tmp1 = in_ptr1[x0];
+        auto tmp2 = tmp0 / tmp1;
+        out_ptr0[x1] = tmp2;
+    }}
+"""
+    marked = with_vectors(loop)
+    assert ("auto tmp1_inverse = 1 / tmp1;" in marked) == (kind == "float")
+    assert ("auto tmp2 = tmp0 * tmp1_inverse;" in marked) == (kind == "float")
+
+
 def test_halves_go_through_buffers_of_floats(kernels: Library) -> None:
     text = with_vectors(HALVES)
     assert text.count("widen(in_ptr0 + (1001L*x0), in_ptr0_wide, 1001);") == 2

@@ -158,11 +158,26 @@ def _alone(kernel: str, loop: Loop, sums: Sums) -> str:
     for line in same:
         body = body.replace(line, "", 1)
     indent = loop.indent
-    before = "".join(f"{indent}{_in_whole_words(line.strip(), kernel)}\n" for line in same)
+    lines = [_in_whole_words(line.strip(), kernel) for line in same]
+    body, inverses = _without_divisions(body, lines, kernel)
+    before = "".join(f"{indent}{line}\n" for line in [*lines, *inverses])
     text = _along_a_row(kernel, replace(loop, body=body), sums)
     if same or text.startswith(f"{indent}float "):  # names that hold for this loop only
         text = f"{indent}{{\n{before}{text}{indent}}}\n"
     return NO_CONFLICT.sub("", kernel[: loop.begin]) + text + kernel[loop.end :]
+
+
+def _without_divisions(body: str, same: Sequence[str], kernel: str) -> tuple[str, list[str]]:
+    """Numbers that all elements are divided by are divided by once: results may differ in the last
+    digit, as they do for other reasons."""
+    inverses = []
+    for name, pointer in re.findall(
+        rf"^auto ({_NAME}) = ({_NAME})\[", "\n".join(same), re.MULTILINE
+    ):
+        if re.search(rf"\b(?:float|double)\* {pointer}\b", kernel) and f" / {name};" in body:
+            body = body.replace(f" / {name};", f" * {name}_inverse;")
+            inverses.append(f"auto {name}_inverse = 1 / {name};")
+    return body, inverses
 
 
 def _along_a_row(kernel: str, loop: Loop, sums: Sums) -> str:
