@@ -115,9 +115,10 @@ def optimize(
         _warn_of_models(run.state)
         if run.state.best is None:
             reasons = [f"; {name}: {drop}" for name, drop in run.state.last_drop.items()]
+            tried = f"kernel-smith runs show {run.state.run} says what was tried"
             raise BadInput(
                 f"run {run.state.run}: {why}{''.join(reasons)}",
-                hint=f"kernel-smith runs show {run.state.run} says what was tried",
+                hint=tried if run.state.steps else f"give it more, such as minutes=10; {tried}",
             )
         return Optimized.of(run.state, why, _module_of(target))
 

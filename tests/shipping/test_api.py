@@ -126,3 +126,12 @@ def test_tasks_and_paths_are_targets(tmp_path: Path) -> None:
     assert isinstance(task, Task)
     with pytest.raises(BadInput, match="no method is called 'warp'"):
         ks.optimize(task, method="warp", store=tmp_path / "runs.sqlite")
+
+
+def test_a_run_that_ends_before_its_first_program_wants_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "search", lambda *_: "the budget of 60 seconds is spent")
+    with pytest.raises(BadInput, match="60 seconds is spent") as caught:
+        ks.optimize("row_softmax", minutes=1, store=tmp_path / "runs.sqlite", progress=False)
+    assert "minutes=10" in caught.value.hint
