@@ -232,7 +232,7 @@ def write_policy(path: Path, tables: dict[str, list[Example]], held_out: Collect
 def described(tables: dict[str, list[Example]]) -> str:
     """Where a policy comes from, for its file."""
     parts = [
-        f"{sum(len(each.choices) for each in own)} judged edits at {len(own)} programs ({name})"
+        f"{sum(len(each.choices) for each in own)} edits at {len(own)} programs ({name})"
         for name, own in tables.items()
     ]
     return f"SFT and RL by benchmarks/choices.py on {' and '.join(parts)}"

@@ -135,6 +135,26 @@ def test_what_no_interval_tells_of_is_found_and_nothing_where_they_tell_all() ->
 
 
 @pytest.mark.usefixtures("benchmarks")
+def test_figures_tell_one_choice_and_runs_apart_and_pairs_by_task() -> None:
+    choices = script("choices")
+    seen = choices.Seen()
+    for arm, ahead in (("RL", 0.1), ("SFT", 0.0)):
+        for task, level in (("a", 0.0), ("b", 1.0)):
+            run = [level + ahead * after for after in range(1, choices.PROPOSALS + 1)]
+            seen.runs[arm][task] = [run] * 3
+            seen.choices[arm][task] = level + ahead
+    found = choices.figures(seen)
+    assert found["tasks"] == ["a", "b"]
+    ratio = found["ratios"]["RL over SFT"]
+    assert set(ratio) == {choices.ONCE, "1", "2", "4", "8"}
+    for shown, gain in ((choices.ONCE, 0.1), ("1", 0.1), ("8", 0.8)):  # the same in both tasks
+        assert ratio[shown] == pytest.approx([math.exp(gain)] * 3)
+    value, low, high = found["reached"]["SFT"][choices.ONCE]
+    assert (value, low, high) == pytest.approx((math.exp(0.5), 1.0, math.e))
+    assert "trees over RL" not in found["ratios"]
+
+
+@pytest.mark.usefixtures("benchmarks")
 def test_parents_come_in_turns_and_children_after_them(tmp_path: Path) -> None:
     table = script("choices_table")
     tasks = table.tasks_in_turn(["matmul", "gelu_tanh"], 1)
