@@ -398,6 +398,8 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
         (("slow", "--target", "nan"), ("nan target", "leave out")),
         (("slow", "--dollars", "0"), ("0.0 dollars", "leave out")),
         (("slow", "-o", "no/where.py"), ("no/where.py: cannot be written", "-o FILE")),
+        (("slow", "-o", f"{'x' * 300}.py"), ("cannot be written (File name too long)", "-o FILE")),
+        (("slow", "--store", "x" * 300), ("File name too long", "KERNEL_SMITH_STORE")),
         (("slow", "-o", "slow"), ("slow: cannot be written (Is a directory)", "-o FILE")),
         (("slow", "--untimed", "-o", "wrong.py"), ("wrong.py: cannot be", "-o FOLDER")),
         (("slow", "--store", "/proc/no/r.sqlite"), ("cannot be written", "KERNEL_SMITH_STORE")),

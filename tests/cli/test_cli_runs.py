@@ -268,6 +268,7 @@ def test_bad_arguments_are_explained(cli: Cli, arguments: tuple[str, ...], words
 def test_a_missing_store_is_explained(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNEL_SMITH_STORE", raising=False)
     cli("runs", "list").complains(2, ".kernel-smith/runs.sqlite", "kernel-smith optimize")
+    cli("runs", "list", "--store", "x" * 300).complains(2, "no such file, expected a run store")
 
 
 @pytest.mark.usefixtures("empty_run")

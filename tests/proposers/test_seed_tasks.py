@@ -175,6 +175,7 @@ def test_what_is_too_long_for_a_program_is_no_seed(
         ("x[x > 0] * 2", "depends on the data"),
         ("x + 1 if x.sum() > 0 else x", "torch.export cannot take the model"),
         ("torch.sparse_coo_tensor(x)", "torch.export cannot take the model"),
+        ("torch.relu(x).to_sparse_csr() @ x.T", "the graph of the model cannot be read"),
     ],
 )
 def test_what_cannot_be_a_seed_is_refused_with_the_reason(

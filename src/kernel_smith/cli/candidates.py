@@ -13,10 +13,13 @@ __all__ = ["check_writable", "make_folder", "read_candidate", "write_candidate"]
 
 def check_writable(path: Path) -> None:
     """Refuse at once what would fail after all of the work."""
-    if path.is_dir():
-        raise _unwritable(path, "Is a directory")
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise _unwritable(path, "its folder is missing, or permission is")
+    try:
+        if path.is_dir():
+            raise _unwritable(path, "Is a directory")
+        if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+            raise _unwritable(path, "its folder is missing, or permission is")
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
 
 
 def make_folder(path: Path) -> None:

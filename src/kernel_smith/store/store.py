@@ -244,7 +244,7 @@ def _checked(run_id: str) -> str:
 
 
 def _connect(path: Path, create: bool, patience: float) -> sqlite3.Connection:
-    if not create and not path.is_file():
+    if not create and not os.path.isfile(path):  # False also for names that no file can have
         raise BadInput(
             f"{path}: no such file, expected a run store",
             hint="start a run: kernel-smith optimize TASK; or set KERNEL_SMITH_STORE to the file "

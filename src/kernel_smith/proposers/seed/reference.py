@@ -33,7 +33,10 @@ def read_reference(source: str) -> Reference:
     model = _model_class(tree)
     forward = _method(model, "forward")
     if forward is None:
-        raise refused("`class Model` has no `forward` of its own")
+        raise refused(
+            "`class Model` has no `forward` of its own",
+            hint="write it in the task, as in `def forward(self, x): return super().forward(x)`",
+        )
     kept = _kept_methods(model)
     others = [statement for statement in tree.body if statement is not model]
     needed = _needed(others, [*kept, *model.bases, *model.decorator_list, forward.args])
