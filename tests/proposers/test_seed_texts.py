@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.seed.generated import read_generated
+from kernel_smith.proposers.seed.library_calls import contiguous_strides
 from kernel_smith.proposers.seed.triton_clean import clean
 from kernel_smith.proposers.seed.triton_text import Config, TritonKernel, read_triton_kernel
-from kernel_smith.proposers.seed.wrapper import Body, contiguous_strides, rewrite
+from kernel_smith.proposers.seed.wrapper import Body, rewrite
 
 # As written by torch 2.11 and 2.13, shortened.
 KERNEL = """
