@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import kernel_smith as ks
 from kernel_smith import api
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
-from kernel_smith.records import Budget, Candidate, Options, StepDropped, Task
+from kernel_smith.records import Budget, Candidate, Options, Reason, StepDropped, Task
 from kernel_smith.runs.run import Run
 from kernel_smith.shipping.found import Optimized
 from kernel_smith.tasks import find_task
+from kernel_smith.testing.trivial import TrivialEngine
 
 NORM = RMSNorm()
 ROWS = torch.randn(8, WIDTH)
@@ -135,3 +137,17 @@ def test_a_run_that_ends_before_its_first_program_wants_more_time(
     with pytest.raises(BadInput, match="60 seconds is spent") as caught:
         ks.optimize("row_softmax", minutes=1, store=tmp_path / "runs.sqlite", progress=False)
     assert "minutes=10" in caught.value.hint
+
+
+def test_a_winner_that_could_not_be_confirmed_for_noise_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = TrivialEngine(lambda _: 2.0, at_length=lambda _: Reason.TOO_NOISY)
+    monkeypatch.setattr(api, "open_engine", lambda *_: nullcontext(noisy))
+    named: dict[str, Any] = {"starts": [NORM_KERNEL], "proposers": ["mutator"], "evaluations": 1}
+    found = ks.optimize(
+        "row_softmax", store=tmp_path / "runs.sqlite", progress=False, backend="cpp", **named
+    )
+    assert found.evaluation.ok
+    assert not found.confirmed
+    assert 1.9 < found.speedup < 2

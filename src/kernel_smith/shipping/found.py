@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernel_smith.errors import BadInput
-from kernel_smith.records import Candidate, Evaluation, Task
+from kernel_smith.records import Candidate, Evaluation, Stage, Task
 
 if TYPE_CHECKING:
     import torch
@@ -42,11 +42,14 @@ class Optimized:
     ) -> Optimized:
         """The best of a run that has one, with the figures that did not choose it if there are."""
         assert state.best is not None
+        final = state.confirmation
+        if final is None or final.stage is Stage.UNSTABLE:  # it is right, and was timed before
+            final = state.best.evaluation
         return cls(
             run=state.run,
             task=state.task,
             candidate=state.best.candidate,
-            evaluation=state.confirmation or state.best.evaluation,
+            evaluation=final,
             why_ended=why_ended,
             confirmed=state.is_confirmed,
             original=original,
