@@ -9,8 +9,8 @@ was fitted without its families. Every task of a table has `--seeds` runs of 8 p
 arm, by evaluations that are known already; beside it stands what one choice at any of the task's
 programs comes to. Intervals are from drawing tasks, and runs of each, anew. `--odds` adds arms that
 somebody else has asked for: language models, by `choices_model.py`. `--no-recorded` leaves recorded
-runs out. `--policy` compares nothing: it writes the policy after RL, fitted to all families but those that
-`--hold-out` names.
+runs out. `--policy` compares nothing: it writes the policy after RL, fitted to all families but
+those that `--hold-out` names.
 """
 
 from __future__ import annotations
