@@ -8,9 +8,9 @@ The options are those of recorded runs (`results/training/steps.sqlite`) and of 
 was fitted without its families. Every task of a table has `--seeds` runs of 8 proposals with each
 arm, by evaluations that are known already; beside it stands what one choice at any of the task's
 programs comes to. Intervals are from drawing tasks, and runs of each, anew. `--odds` adds arms that
-somebody else has asked for: language models, by `choices_model.py`.
-`--policy` compares nothing: it writes the policy after RL, fitted to all families but those that
-`--hold-out` names.
+somebody else has asked for: language models, by `choices_model.py`. `--no-recorded` leaves recorded
+runs out. `--policy` compares nothing: it writes the policy after RL, fitted to all families but
+those that `--hold-out` names.
 """
 
 from __future__ import annotations
@@ -238,8 +238,11 @@ def described(tables: dict[str, list[Example]]) -> str:
     return f"SFT and RL by benchmarks/choices.py on {' and '.join(parts)}"
 
 
-def read_tables(paths: Sequence[Path]) -> dict[str, list[Example]]:
-    sources = {"recorded, aarch64": recorded_states([STORE], lambda n: progress(f"{n} steps"))}
+def read_tables(paths: Sequence[Path], *, recorded: bool = True) -> dict[str, list[Example]]:
+    sources = {}
+    if recorded:
+        steps = recorded_states([STORE], lambda count: progress(f"{count} steps"))
+        sources["recorded, aarch64"] = steps
     for path in paths:
         states = list(Table(path).states.values())
         sources[f"{path.stem}, {states[0].parent.machine}"] = states
@@ -251,13 +254,16 @@ def read_tables(paths: Sequence[Path]) -> dict[str, list[Example]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", type=Path, action="append", default=[])
+    parser.add_argument("--no-recorded", action="store_true", help="read the tables alone")
     parser.add_argument("--odds", type=Path, help="what `choices_model.py` wrote: more arms")
     parser.add_argument("--seeds", type=int, default=32)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--policy", type=Path, help="write the policy after RL, of all families")
     parser.add_argument("--hold-out", action="append", default=[], help="but for this family")
     asked = parser.parse_args()
-    tables = read_tables(asked.table)
+    if asked.no_recorded and not asked.table:
+        parser.error("nothing is left to compare on: name a --table")
+    tables = read_tables(asked.table, recorded=not asked.no_recorded)
     families = {each.family for own in tables.values() for each in own}
     if unknown := sorted(set(asked.hold_out) - families):
         parser.error(f"no program is of the family {unknown[0]}: {', '.join(sorted(families))}")

@@ -31,12 +31,19 @@ def test_what_cannot_be_drawn_from_is_named_before_a_run_begins(cli: Cli, tmp_pa
     assert not Path("runs.sqlite").exists()
 
 
-def test_judged_edits_become_questions_without_the_families_that_are_held_out(cli: Cli) -> None:
-    done = cli("data", "choices", str(TABLE), "-o", "q.jsonl", "--orders", "2", "--json")
+def test_known_edits_become_questions_without_the_families_that_are_held_out(cli: Cli) -> None:
+    beginning = TABLE.read_text().splitlines(keepends=True)[:16]
+    Path("table.jsonl").write_text("".join(beginning))
+    rows = [json.loads(line) for line in beginning]
+    changes = [each for row in rows for each in row.get("changes", ())]
+    programs = len({row["parent"] for row in rows if row["kind"] == "sweep"})
+    assert programs > 2 and any(row["kind"] == "judged" for row in rows)
+    done = cli("data", "choices", "table.jsonl", "-o", "q.jsonl", "--orders", "2", "--json")
     assert done.code == 0, done.err
-    assert (done.json["questions"], done.json["edits"]) == (26, 201)
+    # What was swept and judged counts once.
+    assert (done.json["questions"], done.json["edits"]) == (2 * programs, len(changes))
     asked = [json.loads(line) for line in Path("q.jsonl").read_text().splitlines()]
-    assert [each["prompt"][-7:] for each in asked] == ["Answer:"] * 26
+    assert [each["prompt"][-7:] for each in asked] == ["Answer:"] * 2 * programs
     assert asked[0]["program"] == asked[1]["program"]
     by_child = [
         {each["children"][label]: worth for label, worth in each["rewards"].items()}
@@ -44,8 +51,8 @@ def test_judged_edits_become_questions_without_the_families_that_are_held_out(cl
     ]
     assert by_child[0] == by_child[1]  # in another order, and worth the same
     family = done.json["families"][0]
-    less = cli("data", "choices", str(TABLE), "-o", "r.jsonl", "--hold-out", family, "--json")
-    assert family not in less.json["families"] and less.json["questions"] < 4 * 13
+    less = cli("data", "choices", "table.jsonl", "-o", "r.jsonl", "--hold-out", family, "--json")
+    assert family not in less.json["families"] and less.json["questions"] < 4 * programs
     cli("data", "choices", "none.jsonl", "-o", "x").complains(2, "there is no file none.jsonl")
-    done = cli("data", "choices", str(TABLE), "-o", "x", "--hold-out", "nobody")
+    done = cli("data", "choices", "table.jsonl", "-o", "x", "--hold-out", "nobody")
     done.complains(2, "no program is of the family 'nobody'", "choose from: ")
