@@ -217,6 +217,8 @@ def test_best_writes_the_winning_kernel(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("store")
 def test_best_complains_where_it_cannot_write(cli: Cli, tmp_path: Path) -> None:
     cli("runs", "best", RUN, "-o", "no/such/folder.py").complains(2, "no/such/folder.py", "-o FILE")
+    for odd in (".", "", "x" * 300):
+        cli("runs", "best", RUN, "-o", odd).complains(2, "cannot be written", "-o FILE")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".kernel-smith"]
 
 

@@ -114,6 +114,17 @@ def test_another_default_device_is_refused(write: Callable[..., Task]) -> None:
     assert torch.get_default_device() == torch.device("cpu")
 
 
+def test_a_judge_whose_folder_is_gone_goes_on(
+    write: Callable[..., Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    task = write()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    run(task)
+
+
 def test_settings_return_also_where_the_tasks_code_fails(write: Callable[..., Task]) -> None:
     before = settings()
     with pytest.raises(BadInput, match="ZeroDivisionError"):

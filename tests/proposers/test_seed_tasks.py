@@ -9,6 +9,7 @@ import pytest
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.proposers.seed import Seed, make_seed
+from kernel_smith.proposers.seed.reference import read_reference
 from kernel_smith.records import Options, Stage, Task, Variant
 from kernel_smith.tasks import find_task
 
@@ -191,6 +192,12 @@ def test_scripted_parts_are_named_with_the_remedy(compiler: None, write_task) ->
     with pytest.raises(BadInput, match=r"compiled by torch\.jit") as caught:
         build(write_task(text.replace("{result}", "self.norm(x)")))
     assert "leave out torch.jit.script" in caught.value.hint
+
+
+def test_a_model_that_inherits_its_forward_is_told_to_write_one() -> None:
+    with pytest.raises(BadInput, match="no `forward` of its own") as caught:
+        read_reference("class Model(SomebodysMLP):\n    pass\n")
+    assert "return super().forward(x)" in caught.value.hint
 
 
 def test_dropout_that_drops_nothing_is_not_random(compiler: None, write_task) -> None:

@@ -89,6 +89,7 @@ def test_what_cannot_be_had_is_an_error_with_a_hint(cli: Cli, store_path: Path) 
         (("report", "nobody", "--store", store_path), "no run is called 'nobody'"),
         (("report", "latest", "--store", "none.sqlite"), "no such file, expected a run store"),
         (("report", "-o", "no/folder/a.html", "--store", store_path), "cannot be written"),
+        (("report", "x" * 300, "--store", store_path), "no run is called"),
         (("dashboard", "--store", store_path, "--results", "."), "no benchmark result"),
     ):
         code, _, err = cli(*arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kernel_smith.errors import BadInput
+from kernel_smith.cli.output import unwritable
 from kernel_smith.programs.files import read_candidate
 
 __all__ = ["check_writable", "make_folder", "read_candidate", "write_candidate"]
@@ -15,11 +15,11 @@ def check_writable(path: Path) -> None:
     """Refuse at once what would fail after all of the work."""
     try:
         if path.is_dir():
-            raise _unwritable(path, "Is a directory")
+            raise unwritable(path, "Is a directory")
         if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-            raise _unwritable(path, "its folder is missing, or permission is")
+            raise unwritable(path, "its folder is missing, or permission is")
     except (OSError, ValueError) as error:  # a name that no file can have
-        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
+        raise unwritable(path, getattr(error, "strerror", None) or str(error)) from None
 
 
 def make_folder(path: Path) -> None:
@@ -27,16 +27,11 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error.strerror or str(error), "folder") from None
+        raise unwritable(path, error.strerror or str(error), "folder") from None
 
 
 def write_candidate(path: Path, source: str) -> None:
     try:
         path.write_text(source, encoding="utf-8")
     except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from None
-
-
-def _unwritable(path: Path, why: str, kind: str = "file") -> BadInput:
-    hint = f"choose a {kind} with -o {kind.upper()}"
-    return BadInput(f"{path}: cannot be written ({why})", hint=hint)
+        raise unwritable(path, error.strerror or str(error)) from None

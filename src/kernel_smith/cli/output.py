@@ -119,16 +119,23 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 @contextlib.contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
     """Give a place to write to, which becomes the file when all went well, and else is removed."""
+    if not path.name:  # as of `.`
+        raise unwritable(path, "Is a directory")
     part = path.with_name(f"{path.name}.{os.getpid()}.part")  # others may write the same file
     try:
         yield part
         part.replace(path)
     except OSError as error:
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror})", hint="choose a file with -o FILE"
-        ) from None
+        raise unwritable(path, error.strerror or str(error)) from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def unwritable(path: Path, why: str, kind: str = "file") -> BadInput:
+    """Return the error that says why a file, or a folder, cannot be written."""
+    hint = f"choose a {kind} with -o {kind.upper()}"
+    return BadInput(f"{path}: cannot be written ({why})", hint=hint)
 
 
 @contextlib.contextmanager

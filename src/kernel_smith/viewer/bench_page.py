@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shlex
 from pathlib import Path
 
@@ -61,7 +62,8 @@ class ResultBook:
 
 def is_result(path: Path) -> bool:
     """Does a folder, or the file in it, hold a benchmark result?"""
-    return (result_folder(path) / "result.json").is_file()
+    # Unlike Path.is_file, this answers False to names that no file can have.
+    return os.path.isfile(result_folder(path) / "result.json")
 
 
 def _comparisons(result: BenchResult) -> list[Comparison]:

@@ -47,7 +47,7 @@ def settings_kept(task: Task, what: str) -> Iterator[None]:
 
     Raises `BadInput` for the types and places of new tensors: its results depend on them.
     """
-    before = [read() for read, _ in _SETTINGS]
+    before = [_value(read) for read, _ in _SETTINGS]
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     try:
         with warnings.catch_warnings():
@@ -58,14 +58,15 @@ def settings_kept(task: Task, what: str) -> Iterator[None]:
         if torch.get_default_device() != device:
             torch.set_default_device(None)
         for (read, write), value in zip(_SETTINGS, before, strict=True):
-            if _value(read) != value:
+            if value is not None and _value(read) != value:
                 write(value)
 
 
 def _value(read: Callable[[], Any]) -> Any:
+    """None: not known, as of a folder that is gone, or what was set by another of its names."""
     try:
         return read()
-    except RuntimeError:  # set by one of its two names, read by the other
+    except (OSError, RuntimeError):
         return None
 
 
