@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from timed_evaluations import evaluated
 
-from kernel_smith.knowledge.measured import Move
+from kernel_smith.knowledge.measured import Move, Point, Series, all_measured
 from kernel_smith.proposers.base import NothingToPropose
 from kernel_smith.proposers.mutator import EDITS, Edit, Mutator, Site
 from kernel_smith.proposers.mutator.cpp.text import cpp_texts
 from kernel_smith.proposers.mutator.edit import Machine, Splice, splice
-from kernel_smith.proposers.mutator.priors import PROMISES, Expected, expected_of, learnt_from
+from kernel_smith.proposers.mutator.priors import (
+    PROMISES,
+    Expected,
+    expected_of,
+    learnt_from,
+    seen_in,
+)
 from kernel_smith.records import Candidate, Proposal, Request, Task
 from kernel_smith.records.evaluation import Beside, Interval
 from kernel_smith.records.step import Elite
@@ -207,9 +214,39 @@ def test_what_recorded_runs_show_is_expected_of_an_edit() -> None:
 
 
 def test_a_promise_comes_before_a_record_and_some_trust_before_nothing() -> None:
-    assert expected_of("parallelise-loop") == Expected(paid=4.0), "recorded on a single core"
-    assert expected_of("vector-exponential").failed != Expected().failed, "recorded"
-    assert expected_of("never heard of") == Expected()
+    named = {edit.name: edit for edit in EDITS}
+    assert expected_of(named["parallelise-loop"]) == Expected(paid=4.0), "recorded on a single core"
+    assert expected_of(named["vector-exponential"]).failed != Expected().failed, "recorded"
+    elsewhere = replace(named["vector-exponential"], backends=("triton",))
+    assert expected_of(elsewhere) == Expected(), "recorded for another backend"
+
+
+def test_told_series_count_as_tries_of_the_same_change() -> None:
+    points = [("baseline", 2.0), ("row in registers", 4.0), ("worse", 1.0), ("aligned", 4.0)]
+    series = Series(
+        task="t",
+        family="norm",
+        programs=tuple(Point(change=change, speed=speed) for change, speed in points),
+        eager=(1.0, 1.0),
+        compile=None,
+    )
+    assert seen_in([series], ["row in registers"]) == Expected(paid=2.0, failed=2.0)
+    assert seen_in([series], ["aligned"]) == Expected(paid=1.0, failed=3.0), (
+        "no faster than the best"
+    )
+    assert seen_in([series], ["baseline", "never told"]) == Expected(), "a change of nothing"
+
+
+def test_what_an_edit_was_learnt_from_was_told_for_its_backend() -> None:
+    told = {
+        (each.backend, point.change)
+        for each in all_measured()
+        for series in each.series
+        for point in series.programs
+    }
+    learnt = [edit for edit in EDITS if edit.told]
+    assert {(backend, word) for e in learnt for backend in e.backends for word in e.told} <= told
+    assert all(expected_of(edit) != Expected() for edit in learnt)
 
 
 def test_nothing_is_proposed_once_everything_was_tried() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_mutator_triton_rows import EXAMPLES as EXAMPLES_OF_ROWS
 
 from kernel_smith.proposers.mutator import EDITS, Edit
 from kernel_smith.proposers.mutator.edit import UNKNOWN, Machine, Splice, splice
@@ -121,7 +122,8 @@ def test_an_edit_writes_what_its_name_says(name: str, source: str, expected: str
 
 
 def test_every_triton_edit_has_an_example() -> None:
-    assert {edit.name for edit in TRITON_EDITS} == {name for name, _, _ in EXAMPLES}
+    examples = {name for name, _, _ in (*EXAMPLES, *EXAMPLES_OF_ROWS)}
+    assert {edit.name for edit in TRITON_EDITS} == examples
 
 
 @pytest.mark.slow

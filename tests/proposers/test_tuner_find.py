@@ -174,6 +174,14 @@ def test_a_block_size_changes_together_with_its_grid() -> None:
     assert "(a, b, n, 64, BN=wide" in changed
 
 
+def test_a_count_of_programs_that_the_kernel_is_given_changes_with_its_grid() -> None:
+    small = TRITON.replace("n, 32)", "56, 8)").replace("n, 32, BN", "n, 8, BN")
+    told = small.replace("EVEN=True", "EVEN=True, programs=triton.cdiv(56, 8), other=n * 8")
+    changed = apply(find(told), {"BM": 4})
+    assert "programs=triton.cdiv(56, 4)" in changed
+    assert "other=n * 8" in changed, "not what the grid counts"
+
+
 def test_a_size_of_the_problem_that_equals_the_block_stays() -> None:
     source = TRITON.replace("triton.cdiv(n, 32)", "triton.cdiv(32, 32)")
     assert "triton.cdiv(32, 64)" in apply(find(source), {"BM": 64})

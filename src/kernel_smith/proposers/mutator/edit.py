@@ -6,7 +6,7 @@ replacing text. Where an edit has a choice, such as a factor, every choice is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -21,12 +21,14 @@ class Splice:
 
 @dataclass(frozen=True)
 class Site:
-    """One way to apply an edit. `part` counts the texts of the candidate that can be edited."""
+    """One way to apply an edit. `part` counts the texts of the candidate that can be edited,
+    `places` those that this one site changes alike, such as one in each workload's kernel."""
 
     place: str
     splices: tuple[Splice, ...]
     choice: str = ""
     part: int = 0
+    places: int = 1
 
     def __str__(self) -> str:
         return f"{self.place} ({self.choice})" if self.choice else self.place
@@ -45,13 +47,15 @@ UNKNOWN = Machine()
 
 @dataclass(frozen=True)
 class Edit:
-    """A structural change of a candidate that should leave its results as they are."""
+    """A structural change of a candidate that should leave its results as they are. `told`: what
+    the same is called in recorded series of programs, from which it was learnt."""
 
     name: str
     backends: tuple[str, ...]
     sentence: str
     find: Callable[[str, Machine], list[Site]]
     replace: Callable[[str, Site], str]
+    told: tuple[str, ...] = ()
 
     def sites(self, source: str, machine: Machine = UNKNOWN) -> list[Site]:
         """Where and how the edit applies to a candidate; nowhere if it cannot be read, or if this
@@ -69,3 +73,30 @@ def splice(text: str, splices: Iterable[Splice]) -> str:
     for piece in sorted(splices, key=lambda piece: (piece.start, piece.end), reverse=True):
         data = data[: piece.start] + piece.text.encode() + data[piece.end :]
     return data.decode()
+
+
+def everywhere(sites: Sequence[Site], most: int) -> list[Site]:
+    """The sites, after one for each choice that takes all of them that do not overlap.
+
+    A candidate has a kernel for each workload, and to change one at a time takes an evaluation
+    each. `most`: no text is to be changed in more places, or it grows beyond reason.
+    """
+    combined = []
+    for choice in dict.fromkeys(site.choice for site in sites):
+        taken: list[Site] = []
+        for site in sites:
+            if site.choice == choice and not any(_overlap(site, other) for other in taken):
+                taken.append(site)
+        if 1 < len(taken) <= most:
+            splices = tuple(piece for site in taken for piece in site.splices)
+            place = f"all {len(taken)} places"
+            combined.append(Site(place, splices, choice, taken[0].part, len(taken)))
+    return [*combined, *sites]
+
+
+def _overlap(one: Site, other: Site) -> bool:
+    return any(
+        a.start == b.start or (a.start < b.end and b.start < a.end)
+        for a in one.splices
+        for b in other.splices
+    )

@@ -55,7 +55,7 @@ class Mutator:
         self._seed = seed
         self._lock = threading.Lock()
         self._tried: dict[str, set[str]] = defaultdict(set)
-        self._records = {edit.name: _Record(*expected_of(edit.name)) for edit in self._edits}
+        self._records = {edit.name: _Record(*expected_of(edit)) for edit in self._edits}
 
     def propose(self, request: Request) -> Proposal:
         """The parent with one edit, or with two. Raises `NothingToPropose`."""
@@ -81,7 +81,7 @@ class Mutator:
             tried = self._tried[parent.content_hash]
             sites = _untried(self._sites(parent, machine), tried).get(plan.edit, [])
             if sites:
-                site = rng.choice(sites)
+                site = _drawn(sites, rng)
                 tried.add(signature([(plan.edit, site)]))
                 edit = next(edit for edit in self._edits if edit.name == plan.edit)
                 return make_proposal(self.name, elite, applied(parent, edit, site), [(edit, site)])
@@ -128,7 +128,12 @@ class Mutator:
             promise[name] = rng.betavariate(record.paid, record.failed)
         best = max(promise, key=lambda name: promise[name])
         edit = next(edit for edit in self._edits if edit.name == best)
-        return edit, rng.choice(sites[best])
+        return edit, _drawn(sites[best], rng)
+
+
+def _drawn(sites: list[Site], rng: random.Random) -> Site:
+    """One of them; what changes several places alike is as likely as all of these."""
+    return rng.choices(sites, [site.places for site in sites])[0]
 
 
 def _untried(sites: Sites, tried: set[str]) -> Sites:

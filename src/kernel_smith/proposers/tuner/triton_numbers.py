@@ -50,7 +50,8 @@ class TritonNumbers:
         launches = list(find_launches(self._tree, kernels, self._scopes))
         taken = [self._at_launch(launch, site) for site, launch in enumerate(launches)]
         for launch, entries in zip(launches, taken, strict=True):
-            self._couple(entries, _sizes(launch.grid, 2))
+            for counted in (launch.grid, *_counted_alike(launch)):
+                self._couple(entries, _sizes(counted, 2))
         self._couple_loose(launches, taken)
         given = {(launch.kernel.name, name) for launch in launches for name in launch.given}
         for site, kernel in enumerate(kernels.values(), start=len(launches)):
@@ -143,6 +144,14 @@ class TritonNumbers:
                     if role is not None and value:
                         entry = Entry(f"range_{word.arg}", role, value)
                         self._draft.add(self._positions.span(word.value), entry)
+
+
+def _counted_alike(launch: Launch) -> list[ast.expr]:
+    """Arguments that say how many programs there are, in the words of the grid."""
+    in_grid = {ast.dump(node) for node in ast.walk(launch.grid)}
+    values = [word.value for word in launch.call.keywords]
+    counts = [value for value in values if isinstance(value, ast.Call | ast.BinOp)]
+    return [value for value in counts if ast.dump(value) in in_grid]
 
 
 def _is_size_in_seed(kernel: str, name: str) -> bool:

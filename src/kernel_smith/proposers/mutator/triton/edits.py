@@ -1,5 +1,7 @@
 """All edits of Triton kernels. Warps and stages of a launch are numbers, and left to the tuner."""
 
+from kernel_smith.proposers.mutator.triton.aligned_loops import aligned_loop
+from kernel_smith.proposers.mutator.triton.aligned_rows import aligned_row
 from kernel_smith.proposers.mutator.triton.memory import (
     cache_modifier,
     contiguity_hint,
@@ -7,6 +9,8 @@ from kernel_smith.proposers.mutator.triton.memory import (
     narrow_offsets,
     reciprocal,
 )
+from kernel_smith.proposers.mutator.triton.one_launch import one_launch
+from kernel_smith.proposers.mutator.triton.one_pass import one_pass_softmax
 from kernel_smith.proposers.mutator.triton.programs import (
     group_programs,
     persistent,
@@ -15,6 +19,9 @@ from kernel_smith.proposers.mutator.triton.programs import (
     swap_grid_axes,
     unroll,
 )
+from kernel_smith.proposers.mutator.triton.tiles import tiles_in_flight
+from kernel_smith.proposers.mutator.triton.whole_programs import unmasked_programs
+from kernel_smith.proposers.mutator.triton.whole_rows import row_in_registers
 
 TRITON_EDITS = (
     pipeline,
@@ -28,4 +35,11 @@ TRITON_EDITS = (
     contiguity_hint,
     reciprocal,
     narrow_offsets,
+    one_launch,
+    row_in_registers,
+    aligned_row,
+    aligned_loop,
+    one_pass_softmax,
+    tiles_in_flight,
+    unmasked_programs,
 )

@@ -164,6 +164,4 @@ def _in_loop(text: TritonText, kernel: ast.FunctionDef, head: tuple[str, str]) -
         at = text.line_start(line)
         changes.append(Splice(at, at, (ahead if line == first.lineno else "") + "    "))
     changes += [text.replaced(call, "program") for call in calls(kernel, "program_id")]
-    parameter = kernel.args.args[-1]
-    at = text.line_start(parameter.end_lineno or parameter.lineno) + (parameter.end_col_offset or 0)
-    return [*changes, Splice(at, at, ", all_programs")]
+    return [*changes, text.parameter(kernel, "all_programs")]

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, count
 
 from kernel_smith.programs.parsing import parse_python
-from kernel_smith.proposers.mutator.edit import Edit, Machine, Site, Splice, splice
+from kernel_smith.proposers.mutator.edit import Edit, Machine, Site, Splice, everywhere, splice
 
+_MOST_PLACES = 16
 _ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
 
 
@@ -31,6 +32,13 @@ class TritonText:
     def kernels(self) -> list[ast.FunctionDef]:
         functions = [n for n in self._nodes if isinstance(n, ast.FunctionDef)]
         return [function for function in functions if any(map(_is_jit, function.decorator_list))]
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef]:
+        """Those that run on the host, methods among them."""
+        kernels = set(self.kernels)
+        functions = [n for n in self._nodes if isinstance(n, ast.FunctionDef)]
+        return [function for function in functions if function not in kernels]
 
     def start(self, node: ast.expr | ast.stmt) -> int:
         return self.line_start(node.lineno) + node.col_offset
@@ -60,6 +68,40 @@ class TritonText:
 
     def replaced(self, node: ast.expr | ast.stmt, text: str) -> Splice:
         return Splice(self.start(node), self.end(node), text)
+
+    def is_indented(self, line: int, columns: int) -> bool:
+        at = self.line_start(line)
+        return self._data[at : at + columns] == b" " * columns
+
+    def rendered(self, node: ast.expr | ast.stmt, become: Callable[[ast.AST], str | None]) -> str:
+        """Its text, where the widest parts that become something else do so."""
+        base = self.start(node)
+
+        def pieces(part: ast.AST) -> Iterator[Splice]:
+            text = become(part)
+            if text is not None and isinstance(part, ast.expr):
+                yield Splice(self.start(part) - base, self.end(part) - base, text)
+                return
+            for child in ast.iter_child_nodes(part):
+                yield from pieces(child)
+
+        return splice(self.of(node), pieces(node))
+
+    def without(self, statement: ast.stmt) -> Splice:
+        """A statement gone, with the lines that it stands on."""
+        start = self.line_start(statement.lineno)
+        return Splice(start, self._line_starts[statement.end_lineno or statement.lineno], "")
+
+    def parameter(self, kernel: ast.FunctionDef, text: str) -> Splice:
+        """More parameters at the end of a kernel's."""
+        last = kernel.args.args[-1]
+        at = self.line_start(last.end_lineno or last.lineno) + (last.end_col_offset or 0)
+        return Splice(at, at, f", {text}")
+
+    def unused(self, name: str) -> str:
+        """A name that the candidate does not use, from one that says what it is for."""
+        candidates = (f"{name}_{number}" for number in count())
+        return next(each for each in candidates if each not in self.text)
 
     def keyword(self, call: ast.Call, text: str) -> Splice:
         """One more argument at the end of a call."""
@@ -115,18 +157,20 @@ class TritonText:
 
 
 def triton_edit(
-    name: str, sentence: str
+    name: str, sentence: str, *, together: bool = False, told: tuple[str, ...] = ()
 ) -> Callable[[Callable[[TritonText], Iterator[Site]]], Edit]:
-    """Makes an edit of a function that finds the sites in one candidate."""
+    """Makes an edit of a function that finds the sites in one candidate. `together`: also for all
+    of them at once; `told`: see `Edit`."""
 
     def make(find_in: Callable[[TritonText], Iterator[Site]]) -> Edit:
         def find(source: str, machine: Machine) -> list[Site]:
             text = _read(source, machine)
             if text is None or "import triton.language as tl" not in source:
                 return []
-            return [site for site in find_in(text) if text.is_python_with(site.splices)]
+            sites = [site for site in find_in(text) if text.is_python_with(site.splices)]
+            return everywhere(sites, _MOST_PLACES) if together else sites
 
-        return Edit(name, ("triton",), sentence, find, _replace)
+        return Edit(name, ("triton",), sentence, find, _replace, told)
 
     return make
 
