@@ -52,6 +52,11 @@ def test_a_defect_is_told_as_one_with_all_that_a_report_needs(
     assert "please report it" in done.err
 
 
+def test_a_name_that_no_file_can_have_is_bad_input(cli: Cli) -> None:
+    done = cli("data", "build", "--output", "x" * 300)
+    done.complains(2, "longer than a file's name can be", "choose a shorter name")
+
+
 @pytest.mark.parametrize("json", [[], ["--json"]])
 def test_output_that_finds_no_room_is_an_error_in_words(
     program: list[str], json: list[str]

@@ -37,7 +37,7 @@ from kernel_smith.cli import (
 )
 from kernel_smith.cli.help_words import command_tree
 from kernel_smith.cli.output import print_error
-from kernel_smith.errors import InternalError, MissingPrerequisite, UserError
+from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite, UserError
 
 _INTERRUPTED = 130
 # What the framework raises for words that it does not understand; it has no public name there.
@@ -156,6 +156,9 @@ def _of_the_unexpected(error: Exception) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print_error(f"{where}no space left to write to", "make room, then run the command again")
         return MissingPrerequisite.exit_code
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        print_error(f"{error.filename}: longer than a file's name can be", "choose a shorter name")
+        return BadInput.exit_code
     what = str(error)
     if not isinstance(error, InternalError):
         traceback.print_exc()
