@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,5 +55,8 @@ def test_known_edits_become_questions_without_the_families_that_are_held_out(cli
     less = cli("data", "choices", "table.jsonl", "-o", "r.jsonl", "--hold-out", family, "--json")
     assert family not in less.json["families"] and less.json["questions"] < 4 * programs
     cli("data", "choices", "none.jsonl", "-o", "x").complains(2, "there is no file none.jsonl")
+    os.mkfifo("pipe")
+    cli("data", "choices", "table.jsonl", "-o", "pipe").complains(2, "pipe: cannot be written")
+    assert Path("pipe").is_fifo()
     done = cli("data", "choices", "table.jsonl", "-o", "x", "--hold-out", "nobody")
     done.complains(2, "no program is of the family 'nobody'", "choose from: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 import typer
 
 import kernel_smith
-from kernel_smith.cli.output import print_error, print_next
+from kernel_smith.cli.output import print_error, print_next, written
 
 Cli = Callable[..., Any]
 
@@ -55,6 +56,18 @@ def test_a_defect_is_told_as_one_with_all_that_a_report_needs(
 def test_a_name_that_no_file_can_have_is_bad_input(cli: Cli) -> None:
     done = cli("data", "build", "--output", "x" * 300)
     done.complains(2, "longer than a file's name can be", "choose a shorter name")
+
+
+def test_what_is_there_and_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with contextlib.closing(os.fdopen(reading, encoding="utf-8")) as reader:
+        with written(pipe) as write:
+            write("what was found")
+        assert reader.read() == "what was found"
+    assert pipe.is_fifo()
+    assert [*tmp_path.iterdir()] == [pipe]
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])

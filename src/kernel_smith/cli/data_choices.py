@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernel_smith.cli.options import Quiet
-from kernel_smith.cli.output import console, print_json, print_next, progress
+from kernel_smith.cli.output import console, print_json, print_next, progress, unwritable
 from kernel_smith.errors import BadInput
 from kernel_smith.records.counts import counted
 
@@ -46,6 +46,8 @@ def choices(
     from kernel_smith.training.choices.questions import questions_of, write_questions
     from kernel_smith.training.choices.table import rows_of
 
+    if output.exists() and not output.is_file():  # it would be replaced, be it /dev/null
+        raise unwritable(output, "it is no regular file")
     with progress(quiet or json) as report:
         states = [state for source in sources for state in _states(source, report)]
         families = {state.parent.family for state in states}

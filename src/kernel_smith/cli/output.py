@@ -118,15 +118,29 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
-    """Give a place to write to, which becomes the file when all went well, and else is removed."""
+    """Give a place to write to, which becomes the file when all went well, and else is removed.
+
+    What is there and is no file, such as a pipe or /dev/null, is written to as it is: it would be
+    replaced by a file, for everybody.
+    """
     if not path.name:  # as of `.`
         raise unwritable(path, "Is a directory")
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # others may write the same file
     try:
-        yield part
-        part.replace(path)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            yield path
+            return
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")  # others may write the same file
+        with _removed_in_the_end(part):
+            yield part
+            part.replace(path)
     except OSError as error:
         raise unwritable(path, error.strerror or str(error)) from None
+
+
+@contextlib.contextmanager
+def _removed_in_the_end(part: Path) -> Iterator[None]:
+    try:
+        yield
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
