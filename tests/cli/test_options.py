@@ -62,10 +62,10 @@ def test_help_uses_a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_option_takes_the_same_kind_of_value_everywhere() -> None:
     """`--tokens` was a number of `optimize` and a file of `serve`."""
-    kinds = defaultdict(set)
-    for path, option in options(command_tree(app)):
+    kinds, tree = defaultdict(set), command_tree(app)
+    for path, option in options(tree):
         if not option.is_flag:
-            shown = option.get_help_record(context_of(command_tree(app), path))[0]
+            shown = option.get_help_record(context_of(tree, path))[0]
             kinds[option.opts[0]].add("NUMBER" if shown.endswith(" NUMBER") else "a word")
     assert {name for name, kind in kinds.items() if len(kind) > 1} == set()
 
