@@ -70,6 +70,43 @@ answer["cubin"] = compile_example().asm["cubin"][:4].hex()
     assert bytes.fromhex(answer["cubin"]) == b"\x7fELF"
 
 
+@pytest.mark.parametrize("device", [90, 100, 120])
+def test_a_forked_process_starts_no_assembler_to_learn_its_version(
+    device: int, tmp_path: Path
+) -> None:
+    program = f"""
+import os, pathlib
+from kernel_smith.evaluation.sandbox.triton_tools import warm_up
+chosen = pathlib.Path(folder) / "ptxas"
+chosen.symlink_to(knobs.nvidia.ptxas.path)
+os.environ["TRITON_PTXAS_PATH"] = str(chosen)  # as PyTorch's compiler does, in whoever used it
+os.environ["TRITON_LIBCUDA_PATH"] = folder  # there may be no driver here
+warm_up()
+del os.environ["TRITON_PTXAS_PATH"]  # as for each process that is forked
+
+def start_nothing(*arguments, **options):
+    raise PermissionError(arguments)
+
+def give(dialect, source, flags):
+    asked.append(source)
+    return str(chosen)  # any file does
+
+subprocess.Popen = start_nothing
+ask_for_compilers(give, told.append)
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from kernel_smith.evaluation.sandbox.triton_example import copy_kernel
+types = {{"source": "*fp32", "target": "*fp32", "count": "i32", "BLOCK": "constexpr"}}
+triton.compile(ASTSource(copy_kernel, types, {{(3,): 64}}), GPUTarget("cuda", {device}, 32))
+answer["uses"] = knobs.nvidia.ptxas.path == str(chosen)
+"""
+    answer = in_triton(program, tmp_path)
+    (source,) = answer["asked"]
+    assert f".target sm_{device}" in source
+    assert answer["uses"]
+
+
 def test_a_refusal_is_what_triton_raises_where_ptxas_fails(tmp_path: Path) -> None:
     program = """
 from triton.backends.nvidia.compiler import PTXASError

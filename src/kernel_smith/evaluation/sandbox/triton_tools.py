@@ -51,6 +51,31 @@ def warm_up() -> None:
     types_of = {"source": "*fp32", "target": "*fp32", "count": "i32", "BLOCK": "constexpr"}
     source = ASTSource(copy_kernel, types_of, {(3,): 128})
     triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    _remember_assemblers()
+
+
+def _remember_assemblers() -> None:
+    """Have forked processes know each assembler, and what it says of its version.
+
+    Which one it is follows from the environment, of which they keep little; and one that was not
+    asked here would be started there. Those for other devices may be missing.
+    """
+    from triton import knobs
+    from triton.backends.nvidia import compiler
+
+    said = {}
+    for name in ("ptxas", "ptxas_blackwell"):
+        try:
+            path = getattr(knobs.nvidia, name).path
+        except (AttributeError, RuntimeError):  # an older Triton; or no such program
+            continue
+        setattr(knobs.nvidia, name, path)
+        said[path] = subprocess.check_output([path, "--version"])
+    compiler.subprocess = types.SimpleNamespace(
+        run=subprocess.run,
+        check_output=lambda command: said[command[0]],
+        CalledProcessError=subprocess.CalledProcessError,
+    )
 
 
 def ask_for_compilers(ask: Ask, tell: Tell) -> None:
@@ -74,7 +99,7 @@ def ask_for_compilers(ask: Ask, tell: Tell) -> None:
     knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook = begin, end
     compiler.subprocess = types.SimpleNamespace(
         run=run,
-        check_output=subprocess.check_output,
+        check_output=compiler.subprocess.check_output,
         CalledProcessError=subprocess.CalledProcessError,
     )
 

@@ -34,6 +34,7 @@ _FLAG = re.compile(
     r"-lineinfo|-suppress-debug-info|-g|-v|--fmad=(true|false)|--opt-level|[0-3]"
     r"|--gpu-name=sm_\w+|--regAllocOptLevel=\d|-O[0-3]|--maxrregcount=\d+"
 )
+_DEVICE = re.compile(r"--gpu-name=sm_(\d+)\w*")
 
 
 class TritonCompiler:
@@ -152,7 +153,7 @@ def _command(dialect: str, flags: tuple[str, ...]) -> tuple[tuple[str, ...], str
         refused = [flag for flag in flags if not _FLAG.fullmatch(flag)]
         if refused:
             raise BadInput(f"ptxas is not given {', '.join(refused)}", hint="leave it out")
-        return (_ptxas(), *flags, "kernel.ptx", "-o", _PRODUCT), "kernel.ptx"
+        return (_ptxas(flags), *flags, "kernel.ptx", "-o", _PRODUCT), "kernel.ptx"
     if dialect == LAUNCHER:
         return (*_c_compiler(), "launcher.c", "-o", _PRODUCT, *_linked()), "launcher.c"
     raise BadInput(f"nothing compiles {dialect}", hint=f"use {MACHINE_CODE} or {LAUNCHER}")
@@ -163,10 +164,14 @@ def _suffix(name: str) -> str:
 
 
 @functools.cache
-def _ptxas() -> str:
+def _ptxas(flags: tuple[str, ...]) -> str:
+    """Triton brings one for each kind of device, and writes PTX of its version."""
     from triton import knobs
+    from triton.backends.nvidia.compiler import get_ptxas
 
-    return str(knobs.nvidia.ptxas.path)
+    named = (_DEVICE.fullmatch(flag) for flag in flags)
+    devices = [int(match[1]) for match in named if match]
+    return str(get_ptxas(devices[-1]).path if devices else knobs.nvidia.ptxas.path)
 
 
 @functools.cache
