@@ -18,6 +18,7 @@ from kernel_smith.evaluation.judge.platform.participant import Participant
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed, Interrupted
 from kernel_smith.evaluation.judge.rejection import Rejected, printable
 from kernel_smith.evaluation.sandbox import wire
+from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING
 from kernel_smith.evaluation.sandbox.wire import Channel, WireError
 from kernel_smith.records import Limits, Reason
 
@@ -150,6 +151,31 @@ def test_a_flood_of_requests_cannot_stretch_the_timeout(puppet: Puppet) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+def test_the_time_in_which_it_compiles_by_itself_does_not_count(puppet: Puppet) -> None:
+    puppet.child.provide, puppet.child.compile_seconds = lambda need: {}, 60.0
+
+    def compile_twice() -> None:
+        for _ in range(2):
+            puppet.say({"need": COMPILING})
+            time.sleep(0.4)
+            puppet.say({"need": {"source": "asked for meanwhile"}}, {"need": COMPILED})
+        puppet.say({"ok": True})
+
+    puppet.child.post("go")
+    thread = threading.Thread(target=compile_twice)
+    thread.start()
+    try:
+        assert puppet.child.answer("go", 0.3) == {"ok": True}
+    finally:
+        thread.join()
+
+
+def test_who_says_that_it_compiles_has_as_long_as_that_may_take(puppet: Puppet) -> None:
+    puppet.child.provide, puppet.child.compile_seconds = lambda need: {}, 0.2
+    puppet.say({"need": COMPILING})
+    assert failure(lambda: puppet.child.ask("go", 0.1)).kind == "timeout"
 
 
 def test_a_child_that_dies_while_it_is_served_is_a_failed_child(puppet: Puppet) -> None:

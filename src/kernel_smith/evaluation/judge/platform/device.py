@@ -176,7 +176,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
             child = self._taken[objects].child
         else:
             child = self._spares.start_beside(objects, limits)
-        child.provide = provide
+        child.provide, child.compile_seconds = provide, limits.compile_seconds
         return self.participant(role, child, limits)
 
     def candidate_manner(self, task: Task, *, disarmed: bool, interpreted: bool) -> dict[str, Any]:

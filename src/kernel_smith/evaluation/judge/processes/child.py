@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from kernel_smith.evaluation.sandbox.triton_tools import COMPILED, COMPILING
 from kernel_smith.evaluation.sandbox.wire import Channel, WireClosed, WireError, WireTimeout
 from kernel_smith.records import Confinement
 
@@ -23,7 +24,7 @@ _LOG_TAIL = 6000
 _LONGEST_REPORT = 8000
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
-_COMPILING_SECONDS = 180.0  # that one request of a child may wait for compilers, at most
+_COMPILING_SECONDS = 180.0  # that compiling may add to the time for one answer, at most
 
 _STILL_SECONDS = 2.0  # to stop all threads takes microseconds
 _LOOK_SECONDS = 1e-4
@@ -65,6 +66,35 @@ class ChildFailed(Exception):
         self.log = log
 
 
+class _Patience:
+    """Until when an answer is waited for.
+
+    The time that compiling takes is given back to the child, within limits: it may ask often, and
+    say that it compiles when it does not.
+    """
+
+    def __init__(self, seconds: float, compile_seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._latest = self._deadline + _COMPILING_SECONDS
+        self._compile_seconds = compile_seconds
+        self._compiling_since: float | None = None
+
+    def left(self) -> float:
+        until = self._deadline
+        if self._compiling_since is not None:
+            until = max(until, self._compiling_since + self._compile_seconds)
+        return min(until, self._latest) - time.monotonic()
+
+    def served(self, need: object, asked: float) -> None:
+        """The child has been given what it asked for at that moment."""
+        if need == COMPILED and self._compiling_since is not None:
+            asked, self._compiling_since = self._compiling_since, None
+        if self._compiling_since is None:  # else all of it is given back in the end
+            self._deadline += time.monotonic() - asked
+        if need == COMPILING:
+            self._compiling_since = time.monotonic()
+
+
 class Child:
     """One process, from fork to exit."""
 
@@ -83,6 +113,7 @@ class Child:
         self.trusted = False
         self.confinement = Confinement()
         self.provide: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        self.compile_seconds = 0.0  # for each time that it says that it compiles by itself
 
     def ready(self) -> None:
         """Wait until the process is confined. Nothing of the candidate has run until then."""
@@ -127,16 +158,12 @@ class Child:
             self._raise_death(op)
 
     def answer(self, op: str, timeout: float) -> dict[str, Any]:
-        """Wait for the answer, serving the child's requests for compiled objects meanwhile.
-
-        The time that compiling takes is given back to the child, within limits: it may ask often.
-        """
-        deadline = time.monotonic() + timeout
-        latest = deadline + _COMPILING_SECONDS
+        """Wait for the answer, serving the child's requests for compiled objects meanwhile."""
+        patience = _Patience(timeout, self.compile_seconds)
         while True:
             try:
                 # Past the deadline nothing is read any more, however much is waiting.
-                message, fds = self._channel.receive_with_fds(deadline - time.monotonic())
+                message, fds = self._channel.receive_with_fds(patience.left())
             except WireTimeout:
                 log = self.read_log()
                 self.kill()
@@ -151,7 +178,7 @@ class Child:
             if "need" in message and self.provide is not None:
                 asked = time.monotonic()
                 self._send(op, self.provide(message["need"]))
-                deadline = min(deadline + time.monotonic() - asked, latest)
+                patience.served(message["need"], asked)
             elif "error" in message:
                 raise self._reported(message["error"])
             else:
