@@ -6,12 +6,12 @@
 
 The models are transformers', with random weights. Of their modules that consist of several
 operations, the one is optimized that has the most time to save; those without products, which the
-library does well already, go first. Then the model is called, patched and unpatched in turn; the
-interval is a bootstrap's over the rounds. Results are held against those of the same model in
-double precision, and the gradients of a step of training against those before patching. Models
-that the file of results has already are left out. Several of these programs may share a GPU: what
-is timed has it alone. `--brief` begins with what the compiler writes by its first recipe, with the
-library's calls and without, and tries no others.
+library does well already, go first. Then the model is called, patched and unpatched in turn, and on
+a GPU replayed as a CUDA graph, with the kernel and without. Results are held against those of the
+same model in double precision, and the gradients of a step of training against those before
+patching. Models that the file of results has already are left out. Several of these programs may
+share a GPU: what is timed has it alone. `--brief` begins with what the compiler writes by its first
+recipe, with the library's calls and without, and tries no others.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ import argparse
 import contextlib
 import copy
 import json
-import random
-import statistics
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +31,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import kernel_smith as ks
 from kernel_smith.errors import BadInput
-from kernel_smith.evaluation.judge.platform.device_lock import lock_of_device, using_device
+from kernel_smith.evaluation.judge.platform.device_lock import using_device
 from kernel_smith.shipping.live import Call, live_task
 from kernel_smith.shipping.profiling.limits import Rates, least_seconds, operations
 from kernel_smith.shipping.profiling.watching import Group, Watcher
+from kernel_smith.shipping.whole_model import BeforeAndAfter
 
-MOST_ROUNDS, FEWEST_ROUNDS, SECONDS, RESAMPLED, WATCHED = 60, 20, 20, 2000, 5
+SECONDS, WATCHED = 20.0, 5
 FEWEST = 3  # operations: there is nothing to fuse in one
 MOST_PARTS = 16  # beyond that it is a network
 
@@ -119,40 +117,6 @@ def _fusible(group: Group) -> bool:
     return counted.count >= FEWEST
 
 
-def seconds(model: nn.Module, x: torch.Tensor) -> float:
-    begun = time.perf_counter()
-    model(x)
-    if x.is_cuda:
-        torch.cuda.synchronize()
-    return time.perf_counter() - begun
-
-
-def compare(model: nn.Module, x: torch.Tensor, found: ks.Optimized) -> list[tuple[float, float]]:
-    """Times before and after, taken in turn; the first call after each change is left out."""
-    pairs: list[tuple[float, float]] = []
-    begun = time.perf_counter()
-    while len(pairs) < MOST_ROUNDS and (
-        len(pairs) < FEWEST_ROUNDS or time.perf_counter() - begun < SECONDS
-    ):
-        seconds(model, x)
-        before = seconds(model, x)
-        found.patch(model)
-        seconds(model, x)
-        after = seconds(model, x)
-        found.unpatch(model)
-        pairs.append((before, after))
-    return pairs
-
-
-def interval(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
-    ratios = [before / after for before, after in pairs]
-    draw = random.Random(0)
-    medians = sorted(
-        statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(RESAMPLED)
-    )
-    return statistics.median(ratios), medians[RESAMPLED // 40], medians[-RESAMPLED // 40]
-
-
 def difference(found: Iterable[torch.Tensor], expected: Iterable[torch.Tensor]) -> float:
     """The largest difference, relative to the largest value of the tensor that it is in."""
     pairs = zip(found, expected, strict=True)
@@ -169,15 +133,6 @@ def gradients(model: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
     named = [p.grad for p in model.parameters() if p.grad is not None]
     model.zero_grad(set_to_none=True)
     return named
-
-
-@contextlib.contextmanager
-def alone(device: str) -> Iterator[None]:
-    """Wait until nobody else times, or prepares to, on the GPU; then keep others out."""
-    with contextlib.closing(lock_of_device()) as lock:
-        if device != "cpu":
-            lock.acquire_among_sharers()
-        yield
 
 
 def sharing(device: str) -> contextlib.AbstractContextManager[None]:
@@ -234,27 +189,26 @@ def measure(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     row |= {"confirmed": found.confirmed, "source": found.candidate.source}
     with sharing(chosen.device):
         row |= correctness(model, x, found)
-    with alone(chosen.device):
-        pairs = compare(model, x, found)
-    value, low, high = interval(pairs)
-    before, after = (1e3 * statistics.median(each) for each in zip(*pairs, strict=True))
-    return row | {
-        "before_ms": before,
-        "after_ms": after,
-        "speedup": {"value": value, "low": low, "high": high},
+    gain = found.gain_in(model, x, seconds=SECONDS)
+    print(gain, flush=True)
+    return row | {"called": figures(gain.called), "captured": figures(gain.captured)}
+
+
+def figures(measured: BeforeAndAfter | None) -> dict[str, Any] | None:
+    if measured is None:
+        return None
+    return {
+        "before_ms": 1e3 * measured.before,
+        "after_ms": 1e3 * measured.after,
+        "speedup": measured.speedup.model_dump(),
     }
 
 
 def print_row(name: str, row: dict[str, Any]) -> None:
-    ratio = row["speedup"]
     print(
         f"{name}: {len(row['replaced'])} modules replaced; error of the output "
         f"{row['error_before']:.1e} before, {row['error_after']:.1e} after; gradients differ by "
-        f"{row['gradient_difference']:.1e}"
-    )
-    print(
-        f"{name}: {row['before_ms']:.2f} ms before, {row['after_ms']:.2f} ms after: "
-        f"{ratio['value']:.3f}x (95%: {ratio['low']:.3f} to {ratio['high']:.3f})",
+        f"{row['gradient_difference']:.1e}",
         flush=True,
     )
 

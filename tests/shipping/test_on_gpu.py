@@ -22,6 +22,7 @@ from kernel_smith.shipping.runtime.dropin import DropIn
 from kernel_smith.shipping.runtime.replacement import Replacement
 from kernel_smith.shipping.runtime.spec import Spec
 from kernel_smith.shipping.runtime.state import fingerprint
+from kernel_smith.shipping.whole_model import ModelGauge
 
 pytestmark = [
     pytest.mark.gpu,
@@ -174,6 +175,29 @@ def test_a_graph_of_the_device_holds_the_kernel(fast: DropIn, plain: RMSNorm) ->
         x.copy_(rows())
         graph.replay()
         torch.testing.assert_close(y, plain(x))
+
+
+class Ends(nn.Module):
+    """Ends with something that no graph can hold, if it is told to."""
+
+    def __init__(self, read: bool) -> None:
+        super().__init__()
+        self.norm, self.read = RMSNorm().to(DEVICE), read
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.norm(x)
+        return y / y.abs().max().item() if self.read else y
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_model_is_measured_as_called_and_as_a_graph(read: bool, kernel: Replacement) -> None:
+    model, x = Ends(read), rows()
+    gain = ModelGauge(kernel, model, None, lambda: model(x)).measure(0)
+    assert gain.replaced == ["norm"]
+    assert gain.called.speedup.low > 0
+    assert (gain.captured is None) == read
+    assert ("cannot be captured" in gain.why_not_captured) == read
+    torch.cuda.synchronize()  # the device is usable after a capture that failed
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernel_smith.runs.state import RunState
     from kernel_smith.shipping.runtime.replacement import Replacement
     from kernel_smith.shipping.runtime.spec import Spec
+    from kernel_smith.shipping.whole_model import ModelGain
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,23 @@ class Optimized:
     def unpatch(self, model: torch.nn.Module) -> list[str]:
         """Take back what `patch` did, and name the modules."""
         return self.replacement.unpatch(model)
+
+    def gain_in(
+        self,
+        model: torch.nn.Module,
+        *arguments: Any,
+        where: type | None = None,
+        seconds: float = 10.0,
+        **named: Any,
+    ) -> ModelGain:
+        """What the kernel is worth in a whole model that is called with these arguments.
+
+        Measures `seconds` each way: as the model is called, and on a GPU also as a CUDA graph.
+        """
+        from kernel_smith.shipping.whole_model import ModelGauge
+
+        gauge = ModelGauge(self.replacement, model, where, lambda: model(*arguments, **named))
+        return gauge.measure(seconds)
 
     def save(self, path: str | Path) -> Path:
         """Write a folder that can be imported, and runs without kernel-smith."""
