@@ -150,6 +150,25 @@ def test_a_result_is_made_shown_reported_and_compared(cli: Cli, tmp_path: Path) 
     assert (verified.code, "4 of 4 winners stand" in verified.out) == (0, True)
 
 
+def test_parts_are_joined_with_their_winners(cli: Cli, tmp_path: Path) -> None:
+    for name in ("row_softmax", "matmul"):
+        words = ("cpu", "--problem", name, *SEARCHED, "-o", tmp_path / name)
+        assert cli("bench", "run", *words).code == 0
+    parts, whole = (tmp_path / "matmul", tmp_path / "row_softmax"), tmp_path / "whole"
+    done = cli("bench", "join", *parts, "-o", whole)
+    assert done.code == 0
+    assert f"kernel-smith report {whole}" in done.out
+    rows = json.loads((whole / "result.json").read_text())["rows"]
+    assert [row["problem"] for row in rows] == ["row_softmax", "matmul"], "by age"
+    for name in ("row_softmax", "matmul"):
+        (winner,) = (tmp_path / name / "winners").rglob("*.py")
+        copy = whole / winner.relative_to(tmp_path / name)
+        assert copy.read_text() == winner.read_text()
+        assert copy.with_suffix(".json").exists()
+    assert cli("bench", "report", whole).code == 0
+    cli("bench", "join", *parts, "-o", whole).complains(2, "holds a result already")
+
+
 def test_the_same_command_does_nothing_twice(cli: Cli, tmp_path: Path) -> None:
     first = cli("bench", *SOME, *SEARCHED, "-o", "out", "--json").json
     second = cli("bench", *SOME, *SEARCHED, "-o", "out", "--json")

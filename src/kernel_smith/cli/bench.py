@@ -16,7 +16,7 @@ import typer
 
 from kernel_smith.cli.bench_list import list_problems
 from kernel_smith.cli.bench_options import Categories, Levels, Problems, Sample, SampleSeed, Suites
-from kernel_smith.cli.bench_results import compare, report, verify
+from kernel_smith.cli.bench_results import compare, join, report, verify
 from kernel_smith.cli.default_command import DefaultCommand
 from kernel_smith.cli.exit_codes import NEGATIVE
 from kernel_smith.cli.model_options import ModelTally, check_models, model_settings
@@ -59,6 +59,7 @@ app = typer.Typer(
 )
 app.command("list")(list_problems)
 app.command("report")(report)
+app.command("join")(join)
 app.command("compare")(compare)
 app.command("verify")(verify)
 

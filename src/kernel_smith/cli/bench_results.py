@@ -1,4 +1,4 @@
-"""`kernel-smith bench report`, `compare` and `verify`: what can be done with results."""
+"""`kernel-smith bench report`, `join`, `compare` and `verify`: what can be done with results."""
 
 from __future__ import annotations
 
@@ -58,6 +58,30 @@ def report(
         rows = [row for result in read.values() for row in result.rows]
         console.print(summarise(rows, scored), markup=False)
         print_next(_viewed(list(read)), "look at it, as one HTML file")
+
+
+def join(
+    results: Annotated[list[Path], typer.Argument(help="Folders of results.", metavar="FOLDER")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write.", metavar="FOLDER")
+    ],
+) -> None:
+    """Make one result of several: of a benchmark that was done in parts.
+
+    Of each arm, problem and precision the row that was finished last counts, whatever it says.
+    """
+    from kernel_smith.bench.folder import RESULT, read_result, result_folder, write_result
+    from kernel_smith.bench.joining import Joined
+    from kernel_smith.bench.summary import summarise
+
+    if (output / RESULT).exists():
+        raise BadInput(f"{output}: holds a result already", hint="choose another --output")
+    joined = Joined({result_folder(path): read_result(path) for path in results})
+    whole = joined.result
+    scored = write_result(output, whole)
+    joined.copy_winners(output)
+    console.print(summarise(whole.rows, scored), markup=False)
+    print_next(_viewed([str(output)]), "look at it, as one HTML file")
 
 
 def compare(
