@@ -143,6 +143,6 @@ class ModelNew(torch.nn.Module):
         groups = images * result[0] * result[1] * triton.cdiv(result[2], reach) * dilation[2]
         convolve[(triton.cdiv(groups, block),)](
             staged, arranged, y, IMAGES=images, C=c, OUT=out, PADDED=padded, RESULT=result, TAPS=taps,
-            DILATION=dilation, TOGETHER=together, BLOCK=block, BLOCK_IN=block_in, num_warps=8, num_stages=3
+            DILATION=dilation, TOGETHER=together, BLOCK=block, BLOCK_IN=block_in, num_warps=4, num_stages=3
         )
         return y
