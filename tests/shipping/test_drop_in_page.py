@@ -26,8 +26,10 @@ def test_the_page_tells_the_truth(
     text = "".join(examples)
     assert text.count("minutes=10") == 1
     execute(text.replace("minutes=10", QUICKLY), "drop_in_page")
-    found, counts, patched, unpatched = capsys.readouterr().out.splitlines()
+    found, counts, patched, unpatched, called, captured = capsys.readouterr().out.splitlines()
     assert found.startswith("Optimized(rmsnorm on cpp, ")
     assert f"print(fast.counts)  # {counts}\n" in text
     assert f"print(found.patch(model))  # {patched}\n" in text
     assert f"print(found.unpatch(model))  # {unpatched}\n" in text
+    assert f"# {re.sub('[0-9]+[.][0-9]+', '...', called)}\n" in text
+    assert f"# {captured}\n" in text

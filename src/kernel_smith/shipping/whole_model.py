@@ -11,6 +11,7 @@ import contextlib
 import math
 import statistics
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -115,10 +116,11 @@ class ModelGauge:
         if not self._on_gpu:
             return None, "the model is not on a GPU"
         try:
+            _refuse_waiting(self._call)
             before = _capture(self._call)
             with self._patched():
                 after = _capture(self._call)
-        except RuntimeError as error:  # something in it waits for the GPU, or reads from it
+        except RuntimeError as error:
             return None, f"the model cannot be captured: {str(error).splitlines()[0]}"
         turns = (lambda: self._timed(before.replay)), (lambda: self._timed(after.replay))
         return _in_turn(*turns, seconds), ""
@@ -133,6 +135,19 @@ class ModelGauge:
     def _settle(self) -> None:
         if self._on_gpu:
             torch.cuda.synchronize()
+
+
+def _refuse_waiting(call: Call) -> None:
+    """Raise `RuntimeError` where something waits for the GPU, to read from it, say: no graph holds
+    that. To find out by capturing would leave the process's random numbers unusable."""
+    usual = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a prototype, it says
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            call()
+        finally:
+            torch.cuda.set_sync_debug_mode(usual)
 
 
 def _capture(call: Call) -> torch.cuda.CUDAGraph:
