@@ -58,6 +58,39 @@ def test_a_name_that_no_file_can_have_is_bad_input(cli: Cli) -> None:
     done.complains(2, "longer than a file's name can be", "choose a shorter name")
 
 
+@pytest.mark.parametrize("folder", ["", ".", "/", "below"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve", "tokens", "add", "{}", "ann"],
+        ["serve", "tokens", "remove", "{}", "ann"],
+        ["serve", "--port", "0", "--store={}"],
+        ["optimize", "row_softmax", "--evaluations", "1", "--store={}"],
+    ],
+    ids=["add a client", "remove a client", "jobs", "runs"],
+)
+def test_a_folder_in_place_of_a_file_is_bad_input(
+    cli: Cli, arguments: list[str], folder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    done = cli(*(each.format(folder) for each in arguments))
+    done.complains(2, "a folder, expected a file", "name a file, such as ")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["below"]
+
+
+@pytest.mark.parametrize("host", ["x" * 300, "a b"])
+def test_a_host_that_is_none_is_bad_input(cli: Cli, host: str) -> None:
+    assert cli("serve", "tokens", "add", "clients", "ann").code == 0
+    done = cli("serve", "--clients", "clients", "--host", host, "--port", "0")
+    done.complains(2, f"cannot listen on {host}", "--host")
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal(cli: Cli) -> None:
+    done = cli("optimize", "row_softmax", "--start", "\x1b[2Jgone\r\x9b")
+    done.complains(2, r"\x1b[2Jgone\x0d\x9b: cannot be read")
+    assert not set(done.out + done.err) & {"\x1b", "\r", "\x9b"}
+
+
 def test_what_is_there_and_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

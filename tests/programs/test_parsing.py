@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -30,3 +32,11 @@ def test_a_parser_that_another_thread_disturbed_is_asked_again(
 def test_what_is_no_python_is_said_at_once() -> None:
     with pytest.raises(SyntaxError):
         parse_python("def (")
+
+
+def test_nothing_warns_of_a_careless_escape_sequence_in_whichever_thread() -> None:
+    before = list(warnings.filters)
+    sources = [f"x = {number}, '\\d'" for number in range(400)]
+    with ThreadPoolExecutor(4) as threads:
+        assert len(list(threads.map(parse_python, sources))) == 400
+    assert warnings.filters == before

@@ -67,6 +67,39 @@ def test_an_answer_is_read_however_it_is_sent(make_client: MakeClient, reply: Re
     assert answer == Answer("Hello, world: 日本\u2028!", "", truncated=False)
 
 
+WHOLE = json.dumps(
+    {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}, indent=1
+).encode()
+
+
+@pytest.mark.parametrize("kind", ["text/plain; charset=utf-8", "", "text/event-stream"])
+@pytest.mark.parametrize("before", [b"", b"\n\n  ", b"\xef\xbb\xbf"])
+def test_a_whole_answer_is_read_whatever_it_is_called(
+    make_client: MakeClient, kind: str, before: bytes
+) -> None:
+    with OpenAIServer([Reply(raw=before + WHOLE, kind=kind)]) as server:
+        assert ask(make_client(server.base_url)).text == "Hello"
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n"])
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b": nothing yet\n\n"])
+def test_lines_of_a_stream_may_end_as_they_like(
+    make_client: MakeClient, end: bytes, before: bytes
+) -> None:
+    stream = b"".join(map(event, ["Hel", "lo"])) + b"data: [DONE]\n\n"
+    with OpenAIServer([Reply(raw=(before + stream).replace(b"\n", end))]) as server:
+        assert ask(make_client(server.base_url)).text == "Hello"
+
+
+def test_an_error_that_is_called_plain_text_is_told(make_client: MakeClient) -> None:
+    failed = b'{"error": {"message": "out of memory"}}'
+    with (
+        OpenAIServer([Reply(raw=failed, kind="text/plain")]) as server,
+        pytest.raises(failures.ServerFailed, match="out of memory"),
+    ):
+        ask(make_client(server.base_url, retries=0))
+
+
 def event(content: object) -> bytes:
     choice = {"delta": {"content": content}, "finish_reason": None}
     return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import pkgutil
+import signal
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.errors import BadInput, Interrupted, MissingPrerequisite
 from kernel_smith.proposers.seed import Seed, make, make_seed
 from kernel_smith.proposers.seed.host_memory import host_room
 from kernel_smith.proposers.seed.inside import comparison, memory
@@ -302,6 +303,12 @@ def test_a_process_that_aborts_for_want_of_memory_is_not_called_a_defect(
     log = "terminate called after throwing an instance of 'std::bad_alloc'"
     assert isinstance(make._died(small_task, -6, log), MissingPrerequisite)
     assert not isinstance(make._died(small_task, -11, "Segmentation fault"), MissingPrerequisite)
+
+
+def test_a_compiler_that_somebody_ends_is_no_defect(small_task: Task) -> None:
+    """Schedulers and containers send SIGTERM to all processes of a job at once."""
+    ended = make._died(small_task, -signal.SIGTERM, "")
+    assert isinstance(ended, Interrupted) and "SIGTERM" in ended.what
 
 
 def test_the_machine_has_some_room() -> None:

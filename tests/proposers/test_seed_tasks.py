@@ -173,8 +173,6 @@ def test_what_is_too_long_for_a_program_is_no_seed(
         ("torch.dropout(x, 0.5, True)", "draws random numbers"),
         ("self.norm(x)", r"in place, as batch norm does in training: .* self\.eval\(\)"),
         ("x.relu_() + 1", "in place"),
-        ("x[x > 0] * 2", "depends on the data"),
-        ("x + 1 if x.sum() > 0 else x", "torch.export cannot take the model"),
         ("torch.sparse_coo_tensor(x)", "torch.export cannot take the model"),
         ("torch.relu(x).to_sparse_csr() @ x.T", "the graph of the model cannot be read"),
     ],
@@ -185,6 +183,26 @@ def test_what_cannot_be_a_seed_is_refused_with_the_reason(
     task = write_task(REFUSED.replace("{result}", result))
     with pytest.raises(BadInput, match=reason):
         build(task)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ("x[x > 0] * 2", "the shape of `aten.index.Tensor`'s result in .* depends"),
+        ("x + 1 if x.sum() > 0 else x", "looks at the values of a tensor"),
+        ("x[: int(x.max().item())] * 2", "looks at the values of a tensor"),
+    ],
+)
+def test_what_depends_on_values_is_refused_with_its_line_and_what_to_write(
+    compiler: None, write_task, result: str, reason: str
+) -> None:
+    task = write_task(REFUSED.replace("{result}", result))
+    with pytest.raises(BadInput, match=reason) as caught:
+        build(task)
+    assert "GuardOnDataDependent" not in str(caught.value)
+    line = 1 + task.source[: task.source.index(result)].count("\n")
+    assert f"{task.path}:{line}" in str(caught.value)
+    assert "torch.where(c, a, b)" in caught.value.hint
 
 
 def test_scripted_parts_are_named_with_the_remedy(compiler: None, write_task) -> None:

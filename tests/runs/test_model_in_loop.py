@@ -39,9 +39,12 @@ def answer(speed: float) -> Reply:
     return Reply(f"Here it is, faster.\n```python\n{text}```\n")
 
 
-def evolve(tmp_path: Path, replies: list[Any], evaluations: int, task: Task) -> Any:
+def evolve(
+    tmp_path: Path, replies: list[Any], evaluations: int, task: Task, in_flight: int = 2
+) -> Any:
     with OpenAIServer(replies) as server, Store.open(tmp_path / "r.sqlite", create=True) as store:
         chosen = config(server, evaluations)
+        chosen = chosen.model_copy(update={"proposals_in_flight": in_flight})
         first = program(1.0).model_copy(update={"source": START})
         chosen = begin_with(chosen, task, [first], with_seed=False)
         with Run.start(store, task, chosen) as run:
@@ -69,6 +72,32 @@ def test_nonsense_is_dropped_with_its_conversation_and_counted(tmp_path: Path, t
     assert 10 <= len(dropped) <= 12, "a few may have been under way"
     assert state.usage.requests == 2 * len(dropped)
     assert state.gave_nothing("model") and not state.gave_nothing("tuner")
+
+
+def test_a_model_that_repeats_a_program_is_told_and_then_asked_no_more(
+    tmp_path: Path, task: Task
+) -> None:
+    why, state, events = evolve(tmp_path, [answer(0.9)] * 200, 20, task)
+    assert why.startswith("nobody is left to ask: test gave nothing of use 10 times in a row (20 ")
+    assert state.funnel["evaluated"] == 2, "the start, and the program once"
+    dropped = [event for _, event in events if event.kind == "step-dropped"]
+    assert 10 <= len(dropped) <= 12, "a few may have been under way"
+    repeats = [event for event in dropped if "that was judged before" in event.why]
+    assert repeats, "it may have been given that very program, too"
+    told = repeats[-1].conversation.messages[-1].content
+    assert "(step 1, 'Here it is, faster.': " in told
+
+
+def test_a_model_that_hears_that_its_program_is_known_may_write_another(
+    tmp_path: Path, task: Task
+) -> None:
+    renamed = Reply(answer(1.2).text.replace("return 0", "return 0  # at once"))
+    replies = [answer(1.2), renamed, answer(1.4), answer(1.6)]
+    why, state, _ = evolve(tmp_path, replies, 3, task, in_flight=1)
+    assert why == "the budget of 3 evaluations is spent"
+    assert state.funnel["dropped"] == 0
+    again = [step.proposal.details.get("asked_again") for step in state.steps.values()]
+    assert again == [None, None, True]
 
 
 def test_a_model_writes_the_first_program_and_mends_it(tmp_path: Path, task: Task) -> None:

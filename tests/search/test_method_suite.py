@@ -101,6 +101,15 @@ def test_a_method_that_is_no_method_ends_with_a_hint(
     assert "ask one of: nudger" in caught.value.hint
 
 
+@pytest.mark.parametrize("edits", [3, {"tile-loop": 3}])
+def test_settings_that_a_method_cannot_use_are_bad_input(edits: object) -> None:
+    task = Task(name="numbers", source="class Model: pass")
+    config = configure(task, "cpp", method="plan-edit", starts=[program(1.0)])
+    settings = config.settings | {"plan-edit": {"edits": edits}}
+    with pytest.raises(BadInput, match="expected a sentence for each named edit"):
+        make_strategy(config.model_copy(update={"settings": settings}))
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The page's method in a package that offers it as the page says; the page's method file."""
@@ -120,6 +129,23 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield str(tmp_path / "mine.toml")
     offered_methods.cache_clear()
     sys.modules.pop("my_package", None)
+
+
+def test_a_method_that_cannot_be_made_is_bad_input_with_its_line(
+    installed: str, tmp_path: Path
+) -> None:
+    asked = 'config.settings["annealing"]["warmth"]'
+    file = tmp_path / "my_package.py"
+    made = re.sub(r"config\.settings\S* \S+\.get\(.*\)", asked, file.read_text())
+    assert asked in made
+    file.write_text(made)
+    task = Task(name="numbers", source="class Model: pass")
+    config = configure(task, "cpp", method=installed, starts=[program(1.0)])
+    with pytest.raises(BadInput, match="annealing cannot be made: KeyError: 'warmth'") as caught:
+        make_strategy(config)
+    line = 1 + made[: made.index(asked)].count("\n")
+    assert f"({file}:{line})" in str(caught.value)
+    assert "correct that line, or the settings it is given" in caught.value.hint
 
 
 def test_the_page_about_new_methods_adds_one_in_less_than_60_lines(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import Counter
 from collections.abc import Iterator
+
+from kernel_smith.programs.parsing import parse_python
 
 # Names as PyTorch spells them: of modules, of functions, or of methods of a tensor.
 _FAMILIES = {
@@ -63,9 +64,7 @@ def operations(source: str) -> Counter[str]:
     three.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes are their author's
-            tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Counter()
     found: Counter[str] = Counter()

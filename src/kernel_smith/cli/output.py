@@ -29,18 +29,26 @@ if TYPE_CHECKING:
 _LEAST_WORDS = 30  # columns that are left to the last cell of a row
 _LABEL = re.compile(r"\S+ {2,}")
 _COMMAND = "kernel-smith "
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tabs and ends of lines
 
 
 class _Output(Console):
-    """A console that breaks what has no markup between words, where it is a terminal."""
+    """A console that shows control characters, which others may have put into a name, as what they
+    are; where it is a terminal, it breaks what has no markup between words."""
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
-        shown = [
-            broken(each, self.width) if self.is_terminal and isinstance(each, str) else each
-            for each in objects
-        ]
+        shown = [self._shown(each) if isinstance(each, str) else each for each in objects]
         words = all(isinstance(each, str) for each in objects)
         super().print(*shown, soft_wrap=words if soft_wrap is None else soft_wrap, **options)
+
+    def _shown(self, words: str) -> str:
+        plain = without_control(words)
+        return broken(plain, self.width) if self.is_terminal else plain
+
+
+def without_control(text: str) -> str:
+    """Write control characters as escapes: a terminal would obey them."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def broken(text: str, width: int) -> str:
@@ -86,7 +94,7 @@ def print_error(what: str, hint: str | None = None) -> None:
 
 
 def _print_titled(title: str, style: str, words: str) -> None:
-    text = f"{title} {words}"
+    text = without_control(f"{title} {words}")
     shown = Text(broken(text, errors.width) if errors.is_terminal else text)
     shown.stylize(style, 0, len(title))
     errors.print(shown, soft_wrap=True)
@@ -94,7 +102,8 @@ def _print_titled(title: str, style: str, words: str) -> None:
 
 def print_next(command: str, why: str) -> None:
     """The command that usually follows, on one line, to be copied."""
-    shown = Text.assemble(("next:", "dim"), f" {command}  ", (f"# {why}", "dim"))
+    plain, because = without_control(command), without_control(why)
+    shown = Text.assemble(("next:", "dim"), f" {plain}  ", (f"# {because}", "dim"))
     console.print(shown, soft_wrap=True)
 
 

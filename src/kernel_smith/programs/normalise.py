@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -68,9 +67,7 @@ def _fingerprint(backend: str, source: str) -> str:
 def program(source: str) -> Program:
     """Read a source. One that is no Python is a program of its lines."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = parse_python(source)
+        tree = parse_python(source)
         keep_docstrings = "__doc__" in source
         parts = [
             _read_once(_Wording(text, line, node.col_offset, keep_docstrings), node)

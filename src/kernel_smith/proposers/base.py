@@ -102,6 +102,15 @@ TryOut = Callable[[Task, Candidate, Sequence[str]], Sweep]
 """Has variants of an accepted program tried out, by their sources, and waits for what comes of it.
 Raises `UserError` or `InternalError` where that cannot be done."""
 
+Recall = Callable[[Candidate], str]
+"""Says in a sentence what a run knows of a program, whatever its looks; nothing where it is new.
+Called from several threads."""
+
+
+def recall_nothing(candidate: Candidate) -> str:
+    """Take every program for new, where there is no run."""
+    return ""
+
 
 def parent_of(request: Request) -> Elite:
     """Return the program to change. Raises `NothingToPropose` where there is none."""

@@ -121,7 +121,8 @@ class Run:
         """
         with contextlib.ExitStack() as stack:
             if workers is None:
-                made = workers_of(self.state.config, self.state.usage, engine)
+                state = self.state
+                made = workers_of(state.config, state.usage, engine, state.recall)
                 workers = stack.enter_context(made)
             self._loop = self.evolve(workers, engine, audience)
             self._loop.stopping = self.stopping

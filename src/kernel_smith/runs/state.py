@@ -26,6 +26,7 @@ from kernel_smith.records import (
     shown_faster,
 )
 from kernel_smith.records.gains import certain_gain, timed_beside
+from kernel_smith.records.prose import headline
 from kernel_smith.search.front import WorkloadFront
 from kernel_smith.search.lessons import LessonBook
 from kernel_smith.store import RunFacts
@@ -62,7 +63,8 @@ class RunState(RunFacts):
 
     steps: dict[int, Step] = field(default_factory=dict)
     evaluated: dict[str, Elite] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
+    known: dict[str, str] = field(default_factory=dict)
+    """The program that was proposed first of those that differ in looks alone, by fingerprint."""
     confirmations: dict[str, list[Evaluation]] = field(default_factory=dict)
     """Of candidates that were measured at full length after they had been chosen, newest last."""
     tried: list[str] = field(default_factory=list)
@@ -121,6 +123,16 @@ class RunState(RunFacts):
         """Was this program, or one that differs in looks alone, proposed before?"""
         return fingerprint(candidate) in self.known or candidate.content_hash in self.evaluated
 
+    def recall(self, candidate: Candidate) -> str:
+        """Say what is known of a program, or of one that differs in looks alone; nothing where it
+        is new. May be called from any thread."""
+        name = self.known.get(fingerprint(candidate), candidate.content_hash)
+        step, elite = self.made.get(name), self.evaluated.get(name)
+        if step is None:
+            return ""
+        verdict = headline(elite.evaluation) if elite is not None else "it is being judged"
+        return f"step {step.number}, {step.proposal.summary or 'a change'!r}: {verdict}"
+
     def failures_of(self, parent: str | None) -> tuple[Failure, ...]:
         """What was made from a program, or from those that it descends from, and failed; the
         nearest and newest last. None: first programs."""
@@ -159,7 +171,7 @@ class RunState(RunFacts):
     def _add_step(self, event: StepProposed) -> Step:
         proposal = event.proposal
         step = self.steps[event.step] = Step(event.step, event.label, proposal)
-        self.known.add(fingerprint(proposal.candidate))
+        self.known.setdefault(fingerprint(proposal.candidate), proposal.candidate.content_hash)
         self.made.setdefault(proposal.candidate.content_hash, step)
         self._concerned.setdefault(proposal.candidate.content_hash, []).append(step)
         if step.parent is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.backends import find_backend
 from kernel_smith.evaluation.engines.base import Evaluator, Sweeper
-from kernel_smith.proposers.base import InThreads, TryOut, Worker
+from kernel_smith.proposers.base import InThreads, Recall, TryOut, Worker, recall_nothing
 from kernel_smith.records import Candidate, RunConfig, Sweep, Task, Usage
 
 if TYPE_CHECKING:
@@ -21,11 +21,15 @@ _RACE_SHARE = 0.4  # with it goes whatever a run on a GPU begins with
 
 @contextlib.contextmanager
 def workers_of(
-    config: RunConfig, spent: Usage | None = None, engine: Evaluator | None = None
+    config: RunConfig,
+    spent: Usage | None = None,
+    engine: Evaluator | None = None,
+    recall: Recall = recall_nothing,
 ) -> Iterator[dict[str, Worker]]:
     """`spent` is what the run has taken from models so far: their caps count it. `engine`: for
-    whoever has variants tried out before it proposes some."""
-    made = {name: _make(name, config, spent, engine) for name in config.proposers}
+    whoever has variants tried out before it proposes some. `recall`: for whoever is told that what
+    it proposes is known."""
+    made = {name: _make(name, config, spent, engine, recall) for name in config.proposers}
     try:
         yield made
     finally:
@@ -33,7 +37,13 @@ def workers_of(
             worker.close()
 
 
-def _make(name: str, config: RunConfig, spent: Usage | None, engine: Evaluator | None) -> Worker:
+def _make(
+    name: str,
+    config: RunConfig,
+    spent: Usage | None,
+    engine: Evaluator | None,
+    recall: Recall,
+) -> Worker:
     """Imported only where they are wanted: each brings libraries of its own."""
     if name == "tuner":
         from kernel_smith.proposers.tuner import Tuner
@@ -54,7 +64,9 @@ def _make(name: str, config: RunConfig, spent: Usage | None, engine: Evaluator |
         from kernel_smith.proposers.model import ModelProposer, make_settings
 
         settings, budget = make_settings(config.settings.get("model", {})), config.budget
-        return ModelProposer(settings, tokens=budget.tokens, dollars=budget.dollars, spent=spent)
+        return ModelProposer(
+            settings, tokens=budget.tokens, dollars=budget.dollars, spent=spent, recall=recall
+        )
     raise BadInput(
         f"no proposer is called {name!r}", hint="choose tuner, mutator, chooser, merger or model"
     )

@@ -17,8 +17,9 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kernel_smith.errors import BadInput
 from kernel_smith.records import Declined, Event, Plan, RunConfig, StepDropped, StepEvaluated
 from kernel_smith.search.bandit import Bandit
 from kernel_smith.search.base import Ask
@@ -51,7 +52,7 @@ class PlanEdit:
                 if not (self._planner.takes_part and name == CHOOSER)
             }
         )
-        self._edits: dict[str, str] = config.settings.get(PLAN_EDIT, {}).get("edits", {})
+        self._edits = _declared_edits(config)
         self._steps: dict[str, list[int]] = defaultdict(list)
         self._tried: dict[str, int] = defaultdict(int)
         self._vain: set[tuple[str, str]] = set()
@@ -131,3 +132,14 @@ class PlanEdit:
             self._failed += 1
         if self._length >= _LONGEST or self._failed >= _PATIENCE:
             self._at, self._length, self._failed = None, 0, 0
+
+
+def _declared_edits(config: RunConfig) -> dict[str, str]:
+    """Read a sentence for each named edit from the settings, which may come from a file."""
+    edits: Any = config.settings.get(PLAN_EDIT, {}).get("edits", {})
+    if not isinstance(edits, dict) or not all(isinstance(each, str) for each in edits.values()):
+        raise BadInput(
+            f"settings.{PLAN_EDIT}.edits is {edits!r}, expected a sentence for each named edit",
+            hint='such as: tile-loop = "Go through a loop in tiles."',
+        )
+    return edits

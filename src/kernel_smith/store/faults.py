@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernel_smith.errors import UserError
+from kernel_smith.errors import BadInput, UserError
 
 
 class StoreError(UserError):
@@ -60,6 +61,15 @@ def explain(error: Exception, path: Path) -> StoreError:
         if text.startswith(beginning):
             return StoreError(f"{path}: {what}", hint=hint.replace("FILE", str(path)))
     return StoreError(f"{path}: {text}", hint=_COPY)
+
+
+def refuse_folder(path: Path) -> None:
+    """Refuse a folder, such as `.`, in place of a file: what is kept beside it would be strewn
+    around the folder."""
+    if os.path.isdir(path):
+        raise BadInput(
+            f"{path}: a folder, expected a file", hint=f"name a file, such as {path / 'FILE'}"
+        )
 
 
 def unreadable(path: Path, where: str) -> StoreError:

@@ -21,7 +21,7 @@ from kernel_smith.errors import BadInput
 from kernel_smith.records import Candidate, Event, RunStarted, StepProposed, content_hash
 from kernel_smith.store import summary
 from kernel_smith.store.encoding import decode, encode
-from kernel_smith.store.faults import explained, unreadable
+from kernel_smith.store.faults import explained, refuse_folder, unreadable
 from kernel_smith.store.locks import RunLock, alone, is_locked
 from kernel_smith.store.schema import prepare
 from kernel_smith.store.summary import RunSummary
@@ -58,6 +58,7 @@ class Store(Closing):
         path = path or default_path()
         if not create:
             return cls(_connect(path, False, patience), path)
+        refuse_folder(path)
         # SQLite does not wait where two switch a new file to another journal at once.
         with alone(_locks(path) / "creating.lock"):
             return cls(_connect(path, True, patience), path)

@@ -42,7 +42,7 @@ class Reply:
     status: int = 200  # anything else: an error with `text` as its message
     retry_after: str | None = None
     raw: bytes | None = None  # sent as the body, instead of an answer
-    kind: str = "text/event-stream"  # of that body
+    kind: str = "text/event-stream"  # of that body; empty: the server does not say
     hang_after: int | None = None  # events, and then silence
     reset_after: int | None = None  # events, and then the connection is cut
 
@@ -178,7 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, kind: str, data: bytes, reply: Reply | None = None) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
+        if kind:
+            self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         if reply is not None and reply.retry_after is not None:
             self.send_header("Retry-After", reply.retry_after)

@@ -6,8 +6,8 @@ What the judge observed comes first; the source is asked where nothing was obser
 from __future__ import annotations
 
 import ast
-import warnings
 
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.records import Evaluation
 
 _MAKERS = frozenset({"cpp", "cuda", "hip", "maca"})
@@ -45,9 +45,7 @@ def launches_a_kernel(source: str, backend: str) -> bool:
     """Whether the source makes a kernel and calls it: `kernel[grid](...)` of a `@triton.jit`
     function, or a function of a library that was compiled from text."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     nodes = list(ast.walk(tree))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
 from kernel_smith.programs.normalise import program
+from kernel_smith.programs.parsing import parse_python
 from kernel_smith.records import TrainingStep
 
 _DIGEST = 16
@@ -41,9 +41,7 @@ def reference_key(source: str) -> bytes:
     inputs are made: a task in other sizes is no other task.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError):
         return _digest((source,))
     kept = [node for node in tree.body if _is_reference(node)]

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_smith.errors import BadInput
+from kernel_smith.store.faults import refuse_folder
 
 _SECRET_BYTES = 32
 _HIGHEST_PRIORITY = 10
@@ -138,7 +139,8 @@ def _parse(path: Path, number: int, line: str) -> _Entry:
 
 @contextmanager
 def _changing(path: Path) -> Iterator[list[_Entry]]:
-    """The entries, to be changed in place. Readers see the old file or the new one, whole."""
+    """Give the entries, to be changed in place. Readers see the old file or the new one, whole."""
+    refuse_folder(path)
     try:
         with open(path.with_name(f"{path.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

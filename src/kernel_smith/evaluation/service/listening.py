@@ -23,9 +23,9 @@ def listen(host: str, port: int) -> socket.socket:
         except BaseException:
             bound.close()
             raise
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:  # the last of a name that none can have
         what = f"cannot listen on {host} port {port} ({getattr(error, 'strerror', None) or error})"
-        raise BadInput(what, hint="choose another --port, or 0 for any that is free") from None
+        raise BadInput(what, hint="choose another --port (0: any free one), or --host") from None
     return bound
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernel_smith.programs.fold import Folded
@@ -26,11 +27,12 @@ async def converse(
     prompts: Prompts,
     messages: tuple[Message, ...],
     base: Folded,
+    recall: Callable[[str], str],
     *,
     asks_again: bool = True,
 ) -> Outcome:
-    """A program that changes `base`, as the messages show it. A `ModelError` carries the
-    conversation as far as it went."""
+    """Return a program that changes `base`, as the messages show it, and is new: `recall` says what
+    is known of a source. A `ModelError` carries the conversation as far as it went."""
     first = messages
     bill = Bill()
     response = ""
@@ -40,7 +42,7 @@ async def converse(
             response = answer.full
             if answer.truncated:
                 raise _truncated(client)
-            parsed = parse_answer(answer.text, base.text, base.unfold)
+            parsed = _if_new(parse_answer(answer.text, base.text, base.unfold), recall)
             if isinstance(parsed, Program):
                 said = _conversation(client, messages, response, bill)
                 return Outcome(parsed, said, bill.estimated, messages is not first)
@@ -50,6 +52,15 @@ async def converse(
     except ModelError as error:
         error.conversation = _conversation(client, messages, response, bill)
         raise
+
+
+def _if_new(parsed: Program | Refusal, recall: Callable[[str], str]) -> Program | Refusal:
+    """Refuse a program that the run knows: judging it once more would show nothing."""
+    known = recall(parsed.source) if isinstance(parsed, Program) else ""
+    if not known:
+        return parsed
+    same = "The program is one that was judged before, up to its names and comments"
+    return Refusal(f"{same} ({known}). Change something else.")
 
 
 async def think(client: Client, messages: tuple[Message, ...]) -> Note:

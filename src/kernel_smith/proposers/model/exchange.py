@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _ERROR_BYTES = 64 << 10
 _DRAIN_SECONDS = 0.2
 _BYTES_PER_TOKEN_AT_MOST = 2048  # of an event with one token in it
+_LINE_END = re.compile(rb"\r\n|\r|\n")  # of an event stream
+_BEFORE = b"\xef\xbb\xbf \t\r\n"  # a mark of the byte order, and what keeps a connection alive
 
 
 def open_http(model: Model) -> aiohttp.ClientSession:
@@ -101,7 +104,7 @@ async def _read(response: aiohttp.ClientResponse, received: Received, model: Mod
     if "html" in kind:
         received.charged = False
         raise _not_an_api(model, "a web page in place of an answer")
-    streamed = "json" not in kind
+    whole = begun = "json" in kind
     rest = b""
     chunks = aiter(response.content.iter_any())
     async for chunk in chunks:
@@ -109,17 +112,20 @@ async def _read(response: aiohttp.ClientResponse, received: Received, model: Mod
         if left < 0:
             raise garbled("an answer without end")
         rest += chunk
-        if streamed:
-            *lines, rest = rest.split(b"\n")
+        if not begun:  # not all servers say what they send
+            rest = rest.lstrip(_BEFORE)
+            whole, begun = rest.startswith(b"{"), bool(rest)
+        if not whole:
+            *lines, rest = _LINE_END.split(rest)
             _take_lines(lines, received)
         if received.done:
             if not response.content.at_eof():
                 await _drain(chunks)
             return
-    if streamed:
-        received.take_line(rest)
-    else:
+    if whole:
         received.take(rest, "message")
+    else:
+        received.take_line(rest)
     if received.finish is None and not received.done:
         raise failures.Unreachable(
             f"{model.base_url}: the answer ended in the middle", hint="see the server's log"

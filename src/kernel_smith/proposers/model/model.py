@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from kernel_smith.programs.fold import Folded
+from kernel_smith.proposers.base import Recall, recall_nothing
 from kernel_smith.proposers.credit import PARENT_SPEEDUP, gain_of, note_parent
 from kernel_smith.proposers.model.background import Background
 from kernel_smith.proposers.model.choice import Choice
@@ -49,7 +50,8 @@ class ModelProposer:
     that is resumed passes what it has `spent`. Failures are `ModelError`s; a model that will not
     answer in this run (no key, unknown name), or gave nothing of use for too long, is left out from
     then on. Where none is left, the failure is final. `transports` are ways to reach models other
-    than over HTTP, by the models' names.
+    than over HTTP, by the models' names. `recall` is a run's (`RunState.recall`): a program that it
+    knows is an answer of no use, and the model is told so.
     """
 
     name = "model"
@@ -63,10 +65,12 @@ class ModelProposer:
         dollars: float | None = None,
         spent: Usage | None = None,
         transports: Mapping[str, Transport] | None = None,
+        recall: Recall = recall_nothing,
     ) -> None:
         if dollars is not None:
             demand_prices(settings)
         self._asks_again = settings.asks_again
+        self._recall = recall
         self._prompts = Prompts(settings)
         self._waiting = Waiting(settings.max_repairs)
         self._background = Background()
@@ -135,7 +139,7 @@ class ModelProposer:
         if broken is not None:
             base = broken.program.candidate
             shown = Folded(base.source)
-        outcome = await self._ask(prompt.messages, shown, request.seed)
+        outcome = await self._ask(prompt.messages, base, shown, request.seed)
         return self._proposal(outcome, base, parents, details)
 
     async def _repair(self, missed: NearMiss, request: Request) -> Proposal:
@@ -146,7 +150,7 @@ class ModelProposer:
             shown = self._prompts.folded(failed.candidate.source, request, workload)
         messages = follow_up(self._prompts, failed, shown, missed.evaluation)
         preferred = failed.conversation.model
-        outcome = await self._ask(messages, shown, request.seed, preferred)
+        outcome = await self._ask(messages, failed.candidate, shown, request.seed, preferred)
         kept = (PARENT_SPEEDUP, _FOLDED)
         details = {name: failed.details[name] for name in kept if name in failed.details}
         details |= {"repairs": failed.candidate.content_hash, "repair_depth": depth(failed) + 1}
@@ -155,15 +159,19 @@ class ModelProposer:
     async def _ask(
         self,
         messages: tuple[Message, ...],
-        base: Folded,
+        base: Candidate,
+        shown: Folded,
         seed: int,
         preferred: str | None = None,
     ) -> Outcome:
+        def recall(source: str) -> str:
+            return self._recall(Candidate(backend=base.backend, source=source))
+
         return await self._with_client(
             seed,
             preferred,
             lambda client: converse(
-                client, self._prompts, messages, base, asks_again=self._asks_again
+                client, self._prompts, messages, shown, recall, asks_again=self._asks_again
             ),
         )
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -21,8 +19,6 @@ from kernel_smith.records import MAX_SOURCE
 _SUMMARY_LENGTH = 240
 _CHANGE = re.compile(r"^[ \t*#>-]*(?:change|summary|hypothesis)\**\s*:\**\s*(\S.*)$", re.I | re.M)
 _PROGRAM_START = re.compile(r"^(?:import |from \w|\"\"\"|''')", re.M)
-# Filters of warnings belong to the whole process: two threads must not change them at once.
-_FILTERS = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -103,9 +99,7 @@ def _problem(source: str) -> str | None:
 
 def _tree(source: str) -> ast.Module | str:
     try:
-        with _FILTERS, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a careless escape sequence is no concern of ours
-            return parse_python(source)
+        return parse_python(source)
     except SyntaxError as error:
         return f"it is not valid Python: line {error.lineno}: {error.msg}."
     except (ValueError, RecursionError, MemoryError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
-from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
+from kernel_smith.errors import BadInput, InternalError, Interrupted, MissingPrerequisite
 from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.proposers.seed.host_memory import host_room
 from kernel_smith.proposers.seed.recipes import DEFAULT, Recipe
@@ -174,6 +174,9 @@ def _died(task: Task, code: int, log: str) -> Exception:
     if code == -signal.SIGKILL:
         what = "the compiler's process was killed (SIGKILL), as Linux does when memory runs out"
         return shortage(what, "cpu", host_room())
+    if code in (-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP):  # as to all of a job
+        name = signal.Signals(-code).name
+        return Interrupted(f"somebody ended the compiler's process ({name})", hint="ask again")
     if tells_of_shortage(log):
         device = "cuda" if "cuda" in log.lower() else "cpu"
         room = host_room() if device == "cpu" else None

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from kernel_smith.programs.parsing import parse_python
+
 BUILTINS = frozenset(dir(builtins)) | {"__name__", "__class__"}
 
 
@@ -48,9 +50,7 @@ class SourceFile:
 def parse(path: str, text: str) -> SourceFile | None:
     """The file's names; None if it is no Python that this interpreter understands."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     file = SourceFile(path, _module_name(path))

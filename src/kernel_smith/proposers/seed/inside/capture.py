@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from kernel_smith.proposers.seed.assemble import Input
 from kernel_smith.proposers.seed.inside.attention import has_attention, keep_attention
 from kernel_smith.proposers.seed.inside.compiler import compile_graph
+from kernel_smith.proposers.seed.inside.data_dependent import of_unknown_shape
 from kernel_smith.proposers.seed.inside.outputs import write_outputs
 from kernel_smith.proposers.seed.inside.pretend import move_to_cuda
 from kernel_smith.proposers.seed.inside.refusing import refusing
@@ -116,7 +117,7 @@ def _export(model: torch.nn.Module, inputs: list[Any]) -> ExportedProgram:
         if _draws(node):
             raise refused(f"`{node.target}` draws random numbers")
         if _is_symbolic(node.meta.get("val")):
-            raise refused(f"the shape of `{node.target}`'s result depends on the data")
+            raise of_unknown_shape(node)
     return program
 
 

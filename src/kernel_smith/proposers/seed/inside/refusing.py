@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from kernel_smith.errors import UserError
+from kernel_smith.proposers.seed.inside.data_dependent import decides_by_values
 from kernel_smith.proposers.seed.inside.memory import short_of
 from kernel_smith.proposers.seed.refusal import refused
 
@@ -20,7 +21,7 @@ def refusing(why: str) -> Iterator[None]:
     except Exception as error:
         if short_of(error) is not None:
             raise
-        raise refused(f"{why}: {brief(error)}") from None
+        raise decides_by_values(error) or refused(f"{why}: {brief(error)}") from None
 
 
 def brief(error: Exception) -> str:
