@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Any, cast
@@ -99,6 +99,7 @@ def run_clock(
     *baselines: Pretender,
     length: int = 8,
     watched: bool = False,
+    settled: Callable[[Measurement], bool] = lambda _: True,
     **changes: Any,
 ) -> tuple[Measurement, list[list[str]]]:
     verified: list[list[str]] = []
@@ -111,6 +112,7 @@ def run_clock(
         sampling,
         lambda sets, batch: verified.append([inputs.label for inputs in sets]),
         watched=watched,
+        settled=settled,
     )
     return measurement, verified
 
@@ -247,6 +249,34 @@ def test_measuring_stops_when_rounds_or_time_are_spent() -> None:
     spent, _ = run_clock(*hopeless(), min_rounds=3, max_rounds=17)
     assert spent.rounds == 17
     late, _ = run_clock(*hopeless(), min_rounds=5, max_rounds=10_000, max_seconds=1e-9)
+    assert late.rounds == 5
+
+
+def test_rounds_go_on_until_all_is_known_that_they_are_to_tell() -> None:
+    def steady() -> tuple[Pretender, Pretender]:
+        return Pretender("candidate", 1e-4), Pretender("eager", 3e-4)
+
+    longer, _ = run_clock(*steady(), settled=lambda m: m.rounds >= 31)
+    assert longer.rounds >= 31
+    beyond, _ = run_clock(*steady(), max_rounds=17, settled=lambda m: m.rounds >= 31)
+    assert beyond.rounds == 31
+    assert len(beyond.samples["candidate"].seconds) == 31
+
+
+def test_what_stays_unknown_does_not_keep_rounds_going_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(measurement: Measurement) -> bool:
+        return False
+
+    many, _ = run_clock(
+        Pretender("candidate", 1e-4), Pretender("eager", 3e-4), max_rounds=17, settled=never
+    )
+    assert many.rounds == 17 + host_clock._MOST_MORE_ROUNDS
+    monkeypatch.setattr(host_clock, "_MOST_MORE_SECONDS", 0.0)
+    late, _ = run_clock(
+        Pretender("candidate", 1e-4), Pretender("eager", 3e-4), max_seconds=1e-9, settled=never
+    )
     assert late.rounds == 5
 
 

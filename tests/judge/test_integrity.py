@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from kernel_smith.evaluation.judge.platform.batch import Windows
 from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing.integrity import (
-    check_library_time,
     check_physics,
     check_processor_use,
 )
-from kernel_smith.records import KernelShare, Reason
+from kernel_smith.records import Reason
 
 
 def windows(
@@ -83,52 +82,6 @@ def test_a_single_tick_of_the_books_is_forgiven() -> None:
     assert reason(lambda: check_processor_use(one_round, calm, 1)) is None
 
 
-def shares(total: int = 1000, **origins: float) -> list[KernelShare]:
-    def per(share: float) -> int:
-        return round(share * total)
-
-    return [
-        KernelShare.model_validate(
-            {"module": f"{origin}.so", "origin": origin, "share": share, "samples": per(share)}
-        )
-        for origin, share in origins.items()
-    ]
-
-
-@pytest.mark.parametrize(
-    ("library", "seconds", "expected"),
-    [
-        (0.9, 1e-3, Reason.LIBRARY_FORBIDDEN),
-        (0.2, 1e-3, Reason.LIBRARY_FORBIDDEN),
-        # Allocating the output goes through the library: a small share, or a short time.
-        (0.05, 1e-3, None),
-        (0.5, 2e-5, None),
-        (0.0, 1.0, None),
-    ],
-)
-def test_library_time(library: float, seconds: float, expected: Reason | None) -> None:
-    found = shares(authored=1 - library, library=library)
-    assert reason(lambda: check_library_time(found, seconds)) is expected
-
-
-def test_shares_of_several_libraries_add_up_and_come_with_the_verdict() -> None:
-    found = [*shares(authored=0.8, library=0.08), *shares(library=0.12)]
-    with pytest.raises(Rejected) as caught:
-        check_library_time(found, 1e-3)
-    assert caught.value.evidence["kernels"] == tuple(found)
-    assert "20%" in caught.value.message
-
-
-def test_a_handful_of_samples_proves_nothing() -> None:
-    found = shares(total=45, authored=0.82, library=0.18)
-    assert reason(lambda: check_library_time(found, 1e-3)) is None
-
-
-def test_time_in_the_interpreter_and_the_kernel_is_not_library_time() -> None:
-    found = shares(authored=0.1, interpreter=0.5, kernel=0.2, runtime=0.2)
-    assert reason(lambda: check_library_time(found, 1e-3)) is None
-
-
 @pytest.mark.parametrize(
     ("seconds", "size", "expected"),
     [
@@ -151,12 +104,3 @@ def test_a_time_in_doubt_accuses_nobody(seconds: float, doubt: float, size: int)
     floor = size / 100e9
     assert (found is Reason.PHYSICS_FLOOR) == (seconds + doubt < floor)
     assert (found is None) == (seconds >= floor)
-
-
-def test_the_bindings_of_the_library_are_not_its_arithmetic() -> None:
-    """Many small tensors on a slow machine keep the bindings busy; that borrows no work."""
-    glue = KernelShare(module="libtorch_python.so", origin="library", share=0.3, samples=300)
-    assert reason(lambda: check_library_time([*shares(authored=0.7), glue], 1e-3)) is None
-    copied = glue.model_copy(update={"origin": "unknown"})
-    found = [*shares(authored=0.7), copied]
-    assert reason(lambda: check_library_time(found, 1e-3)) is Reason.LIBRARY_FORBIDDEN

@@ -37,6 +37,7 @@ _EMPTY_BATCHES = 9
 _ROUNDS_BETWEEN_LOOKS = 5
 _SHARE_OF_DIFFERENCE = 0.02
 _WARM_UP_ROUNDS = 2
+_MOST_MORE_ROUNDS, _MOST_MORE_SECONDS = 400, 12.0  # where the first ones left something open
 FEWEST_ROUNDS = 5  # of calls so long that more would take longer than was asked for
 _USUAL_SERVICE = 1.05
 # Where a hypervisor takes the processor away, the pause is counted as work, rarely and briefly.
@@ -175,6 +176,7 @@ def measure(
     spots: SpotRounds | None = None,
     *,
     watched: bool = False,
+    settled: Callable[[Measurement], bool] = lambda _: True,
 ) -> Measurement:
     """Alternate until the interval is tight.
 
@@ -182,7 +184,8 @@ def measure(
     then between rounds and at the end, as often as it says that there is more to check. `spots`:
     rounds that are looked into, at such times as well. `watched`: sample whose code runs. That
     takes a few percent of everybody's time, so it is done to everybody and in every round: what is
-    sampled can be felt, and must not differ from what is timed.
+    sampled can be felt, and must not differ from what is timed. `settled`: is all else known that
+    rounds are to tell? If not, more are held, within bounds.
     """
     everyone = [candidate, *baselines]
     samples = {participant.name: Samples() for participant in everyone}
@@ -191,7 +194,7 @@ def measure(
     warm_up = 1 if length == 1 else _WARM_UP_ROUNDS
     rounds = calls = 0
     pointers: list[int] = []
-    for turn in range(warm_up + sampling.max_rounds):
+    for turn in range(warm_up + sampling.max_rounds + _MOST_MORE_ROUNDS):
         count = _system_random.choice((length, max(1, length // 2)))
         chosen = list(islice(sets, count))
         if asking is None:
@@ -230,8 +233,12 @@ def measure(
             asking.error * rounds / calls,
             pointers=pointers,
         )
-        if enough(measurement, candidate, baselines, sampling, deadline):
-            break
+        if rounds >= sampling.max_rounds or enough(
+            measurement, candidate, baselines, sampling, deadline
+        ):
+            gave_up = time.monotonic() > deadline + _MOST_MORE_SECONDS
+            if gave_up or settled(measurement):
+                break
     if spots is not None:
         spots.hold_the_rest(usual, watched=watched)
     while check_hidden():

@@ -8,23 +8,17 @@ process, which the operating system counts and the candidate cannot.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from kernel_smith.evaluation.judge.platform.batch import Windows
 from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.evaluation.judge.timing.statistics import usual_sum
-from kernel_smith.records import KernelShare, Reason
+from kernel_smith.records import Reason
 
 _TOLERATED_SHARE = 0.1  # of the candidate's own run time
 _SLACK_SECONDS = 0.002  # in all: books are kept in ticks on some kernels
 _SERVICE_FACTOR = 1.25
 _CORE_SHARE = 0.2
-_LIBRARY_SHARE = 0.1
-_LIBRARY_SECONDS = 50e-6  # allocating and looking at a handful of tensors costs up to 20
-
-# Bindings, tensor objects and allocators: there is no arithmetic in them to be borrowed.
-_GLUE_OF_THE_LIBRARY = frozenset({"libtorch_python.so", "libc10.so"})
 
 
 def check_processor_use(
@@ -65,32 +59,6 @@ def check_rest(seconds: float) -> None:
             Reason.BACKGROUND_WORK,
             f"used {seconds * 1e3:.1f} ms of processor time before it was asked for anything",
         )
-
-
-def check_library_time(shares: Sequence[KernelShare], seconds_per_call: float) -> None:
-    """For tasks that forbid the library. Allocating the output goes through it, and is allowed.
-
-    Code of unknown origin counts as the library's: it may be a copy of it. `seconds_per_call` is
-    processor time, as the shares are: a busy machine stretches wall time. Of few samples some fall
-    on the library by chance, so the share counts less its standard error, twice.
-    """
-    share = sum(s.share for s in shares if _may_compute(s))
-    samples = sum(s.samples for s in shares)
-    seconds = share * seconds_per_call
-    certain = share - 2 * math.sqrt(share * (1 - share) / samples) if samples else 0.0
-    if certain > _LIBRARY_SHARE and seconds > _LIBRARY_SECONDS:
-        raise Rejected(
-            Reason.LIBRARY_FORBIDDEN,
-            f"{share:.0%} of the time ({seconds * 1e6:.0f} us per call) was spent in the library "
-            "or in code of unknown origin",
-            kernels=tuple(shares),
-        )
-
-
-def _may_compute(share: KernelShare) -> bool:
-    if share.origin == "library":
-        return share.module not in _GLUE_OF_THE_LIBRARY
-    return share.origin == "unknown"
 
 
 def check_physics(

@@ -24,9 +24,13 @@ from kernel_smith.evaluation.judge.timing.baseline_ratios import (
 )
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement, batch_length, measure
 from kernel_smith.evaluation.judge.timing.integrity import (
-    check_library_time,
     check_physics,
     check_processor_use,
+)
+from kernel_smith.evaluation.judge.timing.library_share import (
+    LibraryShare,
+    check_library_share,
+    check_settled,
 )
 from kernel_smith.evaluation.judge.timing.outcome import side_by_side
 from kernel_smith.evaluation.judge.timing.rival import Rival, blame
@@ -111,7 +115,9 @@ class HostTiming:
         if not contestant.task.library_calls:
             seconds = measurement.samples[CANDIDATE].cpu_per_call
             for pointers in (measurement.pointers, measurement.pointers + more):
-                check_library_time(self._profile.shares(pointers), seconds)
+                check_library_share(self._profile.shares(pointers), seconds)
+            if self._candidate.sampler is not None:
+                check_settled(self._profile.shares(measurement.pointers), seconds)
         with contestant.explaining(loading=False):
             self._leave(workload)
         return measurement
@@ -144,11 +150,20 @@ class HostTiming:
                 verifier.check_hidden,
                 spots,
                 watched=not contestant.task.library_calls,
+                settled=self._knows_library_share,
             )
         if spots.fell_short:
             contestant.journal.note(_NOT_LOOKED_INTO.format(workload.name))
         self._check_integrity(prepared, measurement, baselines[0].name)
         return measurement
+
+    def _knows_library_share(self, measurement: Measurement) -> bool:
+        """Of a task that allows the library nobody asks, and without samples nobody can tell."""
+        if self._contestant.task.library_calls or self._candidate.sampler is None:
+            return True
+        seconds = measurement.samples[CANDIDATE].cpu_per_call
+        shares = self._profile.shares(measurement.pointers)
+        return LibraryShare.of(shares, seconds).is_settled
 
     def _baselines(self, workload: Workload, length: int) -> list[Participant]:
         """Whoever the candidate is timed beside."""
