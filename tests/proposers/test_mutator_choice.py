@@ -110,6 +110,22 @@ def test_an_edit_that_the_compiler_undid_is_not_chained_and_comes_last_elsewhere
         assert not undone & set(zip(made.details["edits"], made.details["sites"], strict=True))
 
 
+def test_a_program_at_which_the_compiler_undid_every_edit_offers_nothing_more() -> None:
+    hints = [edit for edit in EDITS if edit.name in ("restrict-parameters", "simd-loop")]
+    mutator, alone = Mutator(2, hints), 0
+    for seed in range(10):
+        try:
+            made = mutator.propose(of_binary(SOURCE, seed))
+        except NothingToPropose:
+            break
+        assert alone < 2, made.summary
+        alone += len(made.details["edits"]) == 1
+        mutator.learn(made, judged(made, "parent"))
+    assert alone == 2
+    other = SOURCE.replace("float sum = 0.0f", "float sum = -0.0f")
+    assert mutator.propose(of_binary(other, 0)).details["edits"], "there it may be of use"
+
+
 def test_some_proposals_chain_two_edits() -> None:
     counts = Counter(len(proposal.details["edits"]) for proposal in proposals(Mutator(3), 30))
     assert set(counts) == {1, 2}

@@ -15,6 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from itertools import repeat
 
 from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.credit import gain_of
@@ -58,7 +59,8 @@ class Mutator:
         self._seed = seed
         self._lock = threading.Lock()
         self._tried: dict[str, set[str]] = defaultdict(set)
-        self._undone: set[str] = set()  # edits at places where the compiler made nothing of them
+        # Edits at places where the compiler made nothing of them, by parent.
+        self._undone: dict[str, set[str]] = defaultdict(set)
         self._records = {edit.name: _Record(*expected_of(edit)) for edit in self._edits}
 
     def propose(self, request: Request) -> Proposal:
@@ -71,8 +73,9 @@ class Mutator:
         with self._lock:
             tried = self._tried[parent.content_hash]
             rng = random.Random(f"{self._seed} {request.seed} {len(tried)} {parent.content_hash}")
-            for attempt in range(_ATTEMPTS):
-                left_out = self._undone if attempt < _ATTEMPTS - 1 else frozenset[str]()
+            here = self._undone[parent.content_hash]
+            anywhere = here.union(*self._undone.values())
+            for left_out in (*repeat(anywhere, _ATTEMPTS - 1), here):
                 chosen = self._choose(parent, machine, tried, left_out, rng)
                 if chosen is not None:
                     return make_proposal(self.name, elite, *chosen)
@@ -100,7 +103,7 @@ class Mutator:
         with self._lock:
             self._tried[proposal.parents[0]].add(signature_of(proposal))
             if len(edits) == 1 and left_no_trace(proposal, evaluation):
-                self._undone.add(signature_of(proposal))
+                self._undone[proposal.parents[0]].add(signature_of(proposal))
             for name in edits:
                 if name in self._records:  # an older version may have known others
                     self._records[name].note(paid, 1 / len(edits))
