@@ -22,7 +22,7 @@ from kernel_smith.proposers.mutator.priors import (
     learnt_from,
     seen_in,
 )
-from kernel_smith.records import Candidate, Proposal, Request, Task
+from kernel_smith.records import Candidate, Evaluation, Proposal, Request, Task
 from kernel_smith.records.evaluation import Beside, Interval
 from kernel_smith.records.step import Elite
 
@@ -77,6 +77,53 @@ def test_a_proposal_names_its_edits_and_its_parent() -> None:
 def test_no_change_is_proposed_twice() -> None:
     made = proposals(Mutator(2), 40)
     assert len({proposal.summary for proposal in made}) == 40
+
+
+def judged(proposal: Proposal, binary: str) -> Evaluation:
+    return evaluated(proposal.candidate, 1.0).model_copy(update={"binary": binary})
+
+
+def of_binary(source: str, seed: int) -> Request:
+    asked = request(source, seed=seed)
+    parent = asked.parent.model_copy(
+        update={"evaluation": asked.parent.evaluation.model_copy(update={"binary": "parent"})}
+    )
+    return asked.model_copy(update={"parent": parent})
+
+
+def test_an_edit_that_the_compiler_undid_is_not_chained_and_comes_last_elsewhere() -> None:
+    mutator, undone = Mutator(2), set()
+    for seed in range(60):
+        made = mutator.propose(of_binary(SOURCE, seed))
+        names, places = made.details["edits"], made.details["sites"]
+        steps = set(zip(names, places, strict=True))
+        assert not steps & undone, "what leads nowhere alone does not in company"
+        if len(steps) == 1 and names[0] in ("restrict-parameters", "simd-loop", "unroll-loop"):
+            undone |= steps
+            mutator.learn(made, judged(made, "parent"))
+        else:
+            mutator.learn(made, judged(made, f"another {seed}"))
+    assert {name for name, _ in undone} >= {"restrict-parameters", "unroll-loop"}
+    other = SOURCE.replace("float sum = 0.0f", "float sum = -0.0f")
+    later = [mutator.propose(of_binary(other, seed)) for seed in range(25)]
+    for made in later:
+        assert not undone & set(zip(made.details["edits"], made.details["sites"], strict=True))
+
+
+def test_a_program_at_which_the_compiler_undid_every_edit_offers_nothing_more() -> None:
+    hints = [edit for edit in EDITS if edit.name in ("restrict-parameters", "simd-loop")]
+    mutator, alone = Mutator(2, hints), 0
+    for seed in range(10):
+        try:
+            made = mutator.propose(of_binary(SOURCE, seed))
+        except NothingToPropose:
+            break
+        assert alone < 2, made.summary
+        alone += len(made.details["edits"]) == 1
+        mutator.learn(made, judged(made, "parent"))
+    assert alone == 2
+    other = SOURCE.replace("float sum = 0.0f", "float sum = -0.0f")
+    assert mutator.propose(of_binary(other, 0)).details["edits"], "there it may be of use"
 
 
 def test_some_proposals_chain_two_edits() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_smith.programs.branches import Defined
 from kernel_smith.proposers.tuner.apply import apply
 from kernel_smith.proposers.tuner.cpp_numbers import find_cpp_numbers
 from kernel_smith.proposers.tuner.find import find, structure
@@ -108,6 +109,29 @@ def test_numbers_of_cpp_are_found_by_name_and_by_pragma() -> None:
         "unroll_loops": "-funroll-loops",
         "LANES": 8,
     }
+
+
+def test_numbers_in_branches_that_are_not_compiled_are_left_out() -> None:
+    text = """
+#include <cmath>
+#if defined(__AVX512F__)
+constexpr int LANES = 16;
+#elif defined(__AVX2__)
+constexpr int LANES = 8;
+#else
+#define UNROLL 4
+#endif
+"""
+
+    def found(defined: Defined) -> list[int | str]:
+        return [number.current for number in find_cpp_numbers(text, defined=defined)]
+
+    assert found({}) == [16, 8, 4]
+    assert found({"__AVX512F__": True}) == [16]
+    assert found({"__AVX512F__": False, "__AVX2__": True}) == [8]
+    assert found({"__AVX512F__": False}) == [8, 4]
+    space = find(f'SOURCE = r"""{text}"""', {"__AVX512F__": True})
+    assert [(each.name, each.current) for each in space.tunables] == [("LANES", 16)]
 
 
 def test_numbers_of_a_launch_are_found_behind_names_and_positions() -> None:

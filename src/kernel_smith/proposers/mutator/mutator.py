@@ -3,6 +3,9 @@
 Edits that made candidates faster are tried more often: each has a score, how much its proposals
 certainly gained, and the next one is drawn from what the scores leave open (Thompson sampling).
 Some proposals chain two edits, since one may make room for the other.
+
+What the compiler has undone at one program, such as a promise that it did not need, it will most
+likely undo at others of the run. So such an edit is no part of a chain, and comes last elsewhere.
 """
 
 from __future__ import annotations
@@ -10,14 +13,15 @@ from __future__ import annotations
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from itertools import repeat
 
 from kernel_smith.proposers.base import NothingToPropose, parent_of
 from kernel_smith.proposers.credit import gain_of
 from kernel_smith.proposers.mutator.edit import Edit, Machine, Site
 from kernel_smith.proposers.mutator.priors import expected_of, success
-from kernel_smith.proposers.mutator.proposals import make_proposal, signature_of
+from kernel_smith.proposers.mutator.proposals import left_no_trace, make_proposal, signature_of
 from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.proposers.mutator.sites import (
     Sites,
@@ -55,6 +59,8 @@ class Mutator:
         self._seed = seed
         self._lock = threading.Lock()
         self._tried: dict[str, set[str]] = defaultdict(set)
+        # Edits at places where the compiler made nothing of them, by parent.
+        self._undone: dict[str, set[str]] = defaultdict(set)
         self._records = {edit.name: _Record(*expected_of(edit)) for edit in self._edits}
 
     def propose(self, request: Request) -> Proposal:
@@ -67,8 +73,10 @@ class Mutator:
         with self._lock:
             tried = self._tried[parent.content_hash]
             rng = random.Random(f"{self._seed} {request.seed} {len(tried)} {parent.content_hash}")
-            for _ in range(_ATTEMPTS):
-                chosen = self._choose(parent, machine, tried, rng)
+            here = self._undone[parent.content_hash]
+            anywhere = here.union(*self._undone.values())
+            for left_out in (*repeat(anywhere, _ATTEMPTS - 1), here):
+                chosen = self._choose(parent, machine, tried, left_out, rng)
                 if chosen is not None:
                     return make_proposal(self.name, elite, *chosen)
         raise NothingToPropose(f"every edit was tried on {parent.content_hash[:12]}")
@@ -94,20 +102,29 @@ class Mutator:
         paid = success(gain.certain) if gain is not None else 0.0  # nothing for what may be noise
         with self._lock:
             self._tried[proposal.parents[0]].add(signature_of(proposal))
+            if len(edits) == 1 and left_no_trace(proposal, evaluation):
+                self._undone[proposal.parents[0]].add(signature_of(proposal))
             for name in edits:
                 if name in self._records:  # an older version may have known others
                     self._records[name].note(paid, 1 / len(edits))
 
     def _choose(
-        self, parent: Candidate, machine: Machine, tried: set[str], rng: random.Random
+        self,
+        parent: Candidate,
+        machine: Machine,
+        tried: set[str],
+        left_out: Set[str],
+        rng: random.Random,
     ) -> tuple[Candidate, list[tuple[Edit, Site]]] | None:
         """A change that was not tried yet; None if the one that was drawn leads nowhere."""
-        sites = self._sites(parent, machine)
+        sites = _untried(self._sites(parent, machine), left_out)
         fresh = _untried(sites, tried)
         chain = not fresh or rng.random() < _CHAIN_SHARE
         candidate, steps = parent, []
         for number in range(2 if chain else 1):
-            open_sites = self._sites(candidate, machine) if number else sites if chain else fresh
+            open_sites = sites if chain else fresh
+            if number:
+                open_sites = _untried(self._sites(candidate, machine), left_out)
             if not open_sites:
                 return None
             edit, site = self._draw(open_sites, rng)
@@ -136,7 +153,7 @@ def _drawn(sites: list[Site], rng: random.Random) -> Site:
     return rng.choices(sites, [site.places for site in sites])[0]
 
 
-def _untried(sites: Sites, tried: set[str]) -> Sites:
+def _untried(sites: Sites, tried: Set[str]) -> Sites:
     fresh = {
         name: [site for site in own if signature([(name, site)]) not in tried]
         for name, own in sites.items()

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from kernel_smith.proposers.credit import note_parent
 from kernel_smith.proposers.mutator.edit import Edit, Site
-from kernel_smith.records import Candidate, Elite, Proposal
+from kernel_smith.records import Candidate, Elite, Evaluation, Proposal
+
+_PARENT_BINARY = "parent_binary"
 
 
 def make_proposal(
@@ -21,6 +23,7 @@ def make_proposal(
         details={
             "edits": [edit.name for edit, _ in steps],
             "sites": [f"{site.part}: {site}" for _, site in steps],
+            _PARENT_BINARY: parent.evaluation.binary,
             **note_parent(parent),
         },
     )
@@ -30,3 +33,9 @@ def signature_of(proposal: Proposal) -> str:
     """Return the signature of a proposal made earlier, perhaps before the run was resumed."""
     pairs = zip(proposal.details["edits"], proposal.details["sites"], strict=True)
     return " | ".join(f"{name} {site}" for name, site in pairs)
+
+
+def left_no_trace(proposal: Proposal, evaluation: Evaluation) -> bool:
+    """Tell whether a proposal compiles to the same as its parent."""
+    binary = evaluation.binary
+    return binary is not None and binary == proposal.details.get(_PARENT_BINARY)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernel_smith.programs.branches import ANY_BRANCH, Defined, without_dead_branches
 from kernel_smith.proposers.tuner.numbers import constant_role, is_for_speed
 from kernel_smith.proposers.tuner.space import Role, Value
 
@@ -60,9 +61,13 @@ def looks_like_cpp(text: str) -> bool:
     )
 
 
-def find_cpp_numbers(text: str, declared: frozenset[str] = frozenset()) -> list[Number]:
-    """The numbers of a C++ text, in its order. Constants named in `declared` are always taken."""
+def find_cpp_numbers(
+    text: str, declared: frozenset[str] = frozenset(), defined: Defined = ANY_BRANCH
+) -> list[Number]:
+    """Find the numbers of a C++ text, in its order, but not those in branches of the preprocessor
+    that are not taken. Constants named in `declared` are always taken."""
     code = _NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    code = without_dead_branches(code, defined)
     found = [*_constants(code, declared), *_pragmas(code)]
     return sorted(found, key=lambda number: number.begin)
 

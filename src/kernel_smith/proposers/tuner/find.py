@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import re
 
+from kernel_smith.programs.branches import ANY_BRANCH, Defined
 from kernel_smith.programs.parsing import parse_python
 from kernel_smith.proposers.tuner.cpp_numbers import SCHEDULES, find_cpp_numbers, looks_like_cpp
 from kernel_smith.proposers.tuner.draft import Draft, Entry
@@ -39,8 +40,9 @@ _FLAGS: tuple[tuple[str, tuple[Value, ...]], ...] = (
 )
 
 
-def find(source: str) -> Space:
-    """The space of a candidate's source; an empty one if it is no Python or has no such numbers."""
+def find(source: str, defined: Defined = ANY_BRANCH) -> Space:
+    """Find the space of a candidate's source; an empty one if it is no Python or has no such
+    numbers. `defined`: what is known of the compiler's macros where it is judged."""
     try:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -53,7 +55,7 @@ def find(source: str) -> Space:
     _python_constants(tree, positions, draft, names)
     from_python = draft.entries()
     _flags(tree, positions, draft, names)
-    _cpp(tree, positions, draft, names)
+    _cpp(tree, positions, draft, names, defined)
     _join_namesakes(draft, from_python)
     return draft.space(source, declared)
 
@@ -145,13 +147,19 @@ def _flags(tree: ast.Module, positions: Positions, draft: Draft, declared: froze
             draft.add((begin + match.start("number"), begin + match.end("number")), entry)
 
 
-def _cpp(tree: ast.Module, positions: Positions, draft: Draft, declared: frozenset[str]) -> None:
+def _cpp(
+    tree: ast.Module,
+    positions: Positions,
+    draft: Draft,
+    declared: frozenset[str],
+    defined: Defined,
+) -> None:
     for node in _strings(tree):
         text = str(node.value)
         begin = positions.inside(node) if looks_like_cpp(text) else None
         if begin is None:
             continue
-        for number in find_cpp_numbers(text, declared):
+        for number in find_cpp_numbers(text, declared, defined):
             choices = SCHEDULES if number.role is Role.WORD else ()
             entry = Entry(number.name, number.role, number.current, choices)
             draft.add((begin + number.begin, begin + number.end), entry)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel_smith.errors import InternalError, UserError
+from kernel_smith.programs.branches import macros_of
 from kernel_smith.proposers.base import NothingToPropose, TryOut, parent_of
 from kernel_smith.proposers.tuner.apply import apply
 from kernel_smith.proposers.tuner.find import find, structure
@@ -23,7 +24,6 @@ from kernel_smith.proposers.tuner.search import Domains, Search
 from kernel_smith.proposers.tuner.space import Space, Value, Values
 from kernel_smith.proposers.tuner.sweeping import Findings, choose
 from kernel_smith.records import (
-    Candidate,
     Elite,
     Evaluation,
     Proposal,
@@ -80,7 +80,7 @@ class Tuner:
     def propose(self, request: Request) -> Proposal:
         elite = parent_of(request)
         with self._lock:
-            key, space, values = self._locate(request, elite.candidate)
+            key, space, values = self._locate(request, elite)
             search = self._searches[key]
             search.know(values, score(elite.evaluation), most=_most(elite.evaluation))
             asked = _Asked(request, elite, key, space, values, search)
@@ -176,13 +176,14 @@ class Tuner:
             search.know(values, known, most=_most(evaluation), wrong=wrong)
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
-    def _locate(self, request: Request, parent: Candidate) -> tuple[str, Space, Values]:
+    def _locate(self, request: Request, elite: Elite) -> tuple[str, Space, Values]:
         """The structure of the parent, the source to write values into, the parent's values."""
+        parent = elite.candidate
         if parent.content_hash in self._origins:
             key, values = self._origins[parent.content_hash]
             if key in self._roots:
                 return key, self._roots[key], values
-        space = find(parent.source)
+        space = find(parent.source, macros_of(elite.evaluation, parent.source))
         if not space.tunables:
             raise NothingToPropose("no numbers to tune in this program")
         key = content_hash(request.task.content_hash, parent.backend, structure(space))
