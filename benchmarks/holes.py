@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections import Counter, defaultdict
@@ -80,6 +81,7 @@ def described(evaluation: Evaluation) -> dict[str, Any]:
         "message": (evaluation.message or "")[:LONGEST_MESSAGE],
         "notes": list(evaluation.notes),
         "seconds": round(sum(evaluation.seconds.values()), 1),
+        "load": round(os.getloadavg()[0], 1),  # of the last minute, all programs together
     }
 
 

@@ -60,6 +60,19 @@ class Pretender:
         return Batch(calls, Windows(cpu, cpu, 0.0, 0.0), None, [], SECONDS)
 
 
+class Uneven(Pretender):
+    """Some of the batches in which it is stopped cost so much more."""
+
+    def __init__(self, name: str, extra: float, *, too_fast: bool = False) -> None:
+        super().__init__(name, too_fast=too_fast)
+        self.extra, self.stops = extra, 0
+
+    def run_stopping(self, spot: SpotCheck, watch: Any = None) -> Batch:
+        self.more = self.extra if self.stops % 3 == 1 else 0.0
+        self.stops += 1
+        return super().run_stopping(spot, watch)
+
+
 def numbered_sets() -> Iterator[InputSet]:
     return (InputSet([], [torch.zeros(0)], str(number)) for number in count())
 
@@ -171,12 +184,22 @@ def test_calls_cost_what_they_cost_when_nothing_could_be_known_ahead() -> None:
 
 
 def test_a_few_rounds_that_were_disturbed_are_not_charged() -> None:
-    class Disturbed(Pretender):
-        def run_stopping(self, spot: SpotCheck, watch: Any = None) -> Batch:
-            self.more = 4.0 if len(self.ran) % 3 == 1 else 0.0
-            return super().run_stopping(spot, watch)
+    """A hypervisor's pauses of some milliseconds are counted as work of whoever ran."""
+    assert charged(Uneven("candidate", 1.0), Pretender("eager")) == pytest.approx(SECONDS)
 
-    assert charged(Disturbed("candidate"), Pretender("eager")) == pytest.approx(SECONDS)
+
+def test_work_for_all_batches_in_a_few_that_are_looked_into_is_charged_to_all() -> None:
+    """Their costs are far from what such rounds usually show, and none of them is counted."""
+    slow = charged(Uneven("candidate", 20.0), Pretender("eager"))
+    assert slow > 2 * SECONDS
+    assert slow < charged(Uneven("candidate", 40.0), Pretender("eager"))
+    natural = charged(Uneven("candidate", 20.0), Uneven("eager", 20.0))
+    assert natural == pytest.approx(SECONDS)
+
+
+def test_such_work_is_charged_also_where_the_judge_always_came_too_late() -> None:
+    candidate = Uneven("candidate", 20.0, too_fast=True)
+    assert charged(candidate, Pretender("eager")) > 2 * SECONDS
 
 
 def test_what_being_stopped_costs_everybody_is_not_charged() -> None:

@@ -7,6 +7,7 @@ process put them; the judge copies them into an arena of its own, out of the pro
 from __future__ import annotations
 
 import mmap
+import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -239,8 +240,10 @@ def _not_as_written(child: Child, places: Sequence[Place], fillings: Fillings) -
     """Look at some bytes anywhere; which places hold something else than was written there?"""
     if not places:
         return set()
-    chosen = _system_random.choices(range(len(places)), k=_PROBES)
-    probes = [(number, _system_random.randrange(places[number].size)) for number in chosen]
+    drawn = memoryview(os.urandom(16 * _PROBES)).cast("Q")  # at once: each draw is a system call
+    chosen = [number % len(places) for number in drawn[:_PROBES]]
+    offsets = drawn[_PROBES:]
+    probes = [(n, far % places[n].size) for n, far in zip(chosen, offsets, strict=True)]
     found = torch.zeros(len(probes), dtype=torch.uint8)
     pieces = [
         Piece(places[number].address + offset, found.data_ptr() + index, 1)

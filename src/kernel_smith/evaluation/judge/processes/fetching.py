@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -48,7 +49,9 @@ class Fillings:
     """
 
     def __init__(self, bytes_: Sequence[int]) -> None:
-        self._once = torch.tensor(list(bytes_), dtype=torch.uint8).repeat_interleave(mmap.PAGESIZE)
+        self._of_pages = list(bytes_)
+        pages = torch.tensor(self._of_pages, dtype=torch.uint8)
+        self._once = pages.repeat_interleave(mmap.PAGESIZE)
         self.period = self._once.numel()
         # Whatever begins in the first period lies there in one piece.
         self._bytes = self._once.repeat(1 + -(-_FILLING // self.period))
@@ -59,15 +62,11 @@ class Fillings:
 
     def at(self, begin: int) -> int:
         """Return the byte that is written there."""
-        return int(self._once[begin % self.period])
+        return self._of_pages[begin % self.period // mmap.PAGESIZE]
 
     def content(self, begin: int, size: int) -> torch.Tensor:
         turned = self._once.roll(-(begin % self.period))
         return turned.repeat(-(-size // self.period))[:size]
-
-
-class _Vector(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
 def permitted(pid: int) -> bool:
@@ -117,9 +116,10 @@ def _copy_all(call: Any, pid: int, pieces: Sequence[Piece]) -> list[int]:
 
 
 def _copy(call: Any, pid: int, pieces: Sequence[Piece]) -> bool:
-    vectors = _Vector * len(pieces)
-    theirs = vectors(*[_Vector(piece.there, piece.size) for piece in pieces])
-    ours = vectors(*[_Vector(piece.here, piece.size) for piece in pieces])
+    # Arrays of struct iovec: where something begins, and how long it is.
+    theirs = array("Q", [number for piece in pieces for number in (piece.there, piece.size)])
+    ours = array("Q", [number for piece in pieces for number in (piece.here, piece.size)])
     count = ctypes.c_ulong(len(pieces))
-    copied = call(ctypes.c_int(pid), ours, count, theirs, count, ctypes.c_ulong(0))
+    places = [ctypes.c_void_p(vectors.buffer_info()[0]) for vectors in (ours, theirs)]
+    copied = call(ctypes.c_int(pid), places[0], count, places[1], count, ctypes.c_ulong(0))
     return bool(copied == sum(piece.size for piece in pieces))

@@ -39,6 +39,7 @@ _MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes
 _TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
 _NATURAL_SECONDS = 100e-6  # per batch
+_UNEVEN_SECONDS = 0.002  # in all, for the machine's doing
 
 _system_random = random.SystemRandom()
 
@@ -66,7 +67,8 @@ class SpotRounds:
     length: int
     verify: Callable[[list[InputSet], Batch], None]
     in_place_of: Callable[[InputSet, InputSet], InputSet]
-    _costs: list[Cost] = field(default_factory=list)
+    _costs: list[Cost] = field(default_factory=list)  # of those that say what a call costs
+    _all_costs: list[Cost] = field(default_factory=list)
     _reference_costs: list[Cost] = field(default_factory=list)
     _held: Counter[int] = field(default_factory=Counter)  # by length, also those that came late
     _rounds: int = 0
@@ -114,8 +116,10 @@ class SpotRounds:
         self.verify(asked, batch)
         for participant in (self.candidate, *self.baselines):
             participant.unbind()
+        cost = Cost(batch.windows.run_cpu, count)
+        self._all_costs.append(cost)
         if spot.exchanged >= min(_TELLING, count // 2):
-            self._costs.append(Cost(batch.windows.run_cpu, count))
+            self._costs.append(cost)
         self._reference_costs.append(Cost(answered.windows.run_cpu, count))
 
     def _draw_in_place_of(self, bound: InputSet) -> InputSet:
@@ -130,25 +134,43 @@ class SpotRounds:
                 _run(participant, chosen, None, watched=watched)
 
     def charge(self, candidate: Samples, reference: Samples) -> None:
-        """Add to the time of calls what they cost more in these rounds.
-
-        What it costs to be stopped, the reference's process shows. Of the counted rounds the
-        cheaper ones are taken, in case that calls were computed together in some of them.
-        """
-        if not self._costs:
+        """Add to the time of calls what they cost more in these rounds: usually, or in all."""
+        if not self._all_costs:
             return
-        theirs, usual = (_lower_quarter(_cpu_per_call(s)) for s in (reference, candidate))
-        natural = statistics.median(cost.above(theirs) for cost in self._reference_costs)
-        tolerated = max(natural, 0.0) + _NATURAL_SECONDS
-        excess = statistics.median(
-            (cost.above((1 + _NATURAL_SHARE) * usual) - tolerated) / cost.calls
-            for cost in self._costs
+        excess = max(
+            self._usual_excess(candidate, reference), self._excess_in_all(candidate, reference)
         )
         if excess > 0:
             # Where several cores took part, the time is shorter than what the processors spent.
             cpu = sum(window.run_cpu for window in candidate.windows)
             wall = excess * min(1.0, sum(w.run_wall for w in candidate.windows) / cpu)
             candidate.seconds = [seconds + wall for seconds in candidate.seconds]
+
+    def _usual_excess(self, candidate: Samples, reference: Samples) -> float:
+        """Return by how much a call usually costs more than in the counted rounds.
+
+        What it costs to be stopped, the reference's process shows. Of the counted rounds the
+        cheaper ones are taken, in case that calls were computed together in some of them.
+        """
+        if not self._costs:
+            return 0.0
+        theirs, usual = (_lower_quarter(_cpu_per_call(s)) for s in (reference, candidate))
+        natural = statistics.median(cost.above(theirs) for cost in self._reference_costs)
+        tolerated = max(natural, 0.0) + _NATURAL_SECONDS
+        return statistics.median(
+            (cost.above((1 + _NATURAL_SHARE) * usual) - tolerated) / cost.calls
+            for cost in self._costs
+        )
+
+    def _excess_in_all(self, candidate: Samples, reference: Samples) -> float:
+        """Return what each call of all rounds costs more if work for many of them was done in some
+        of these: beside busy programs there may be more of these than of those that count."""
+        theirs, usual = (own.calling_cpu()[1] / own.calls for own in (reference, candidate))
+        natural = max(sum(cost.above(theirs) for cost in self._reference_costs), 0.0)
+        excess = sum(cost.above((1 + _NATURAL_SHARE) * usual) for cost in self._all_costs)
+        tolerated = natural + _NATURAL_SECONDS * len(self._all_costs) + _UNEVEN_SECONDS
+        calls = candidate.calls + sum(cost.calls for cost in self._all_costs)
+        return (excess - tolerated) / calls
 
 
 def chance_after(rounds: int) -> float:
