@@ -26,13 +26,26 @@ settings.register_profile("kernel-smith", deadline=None, max_examples=50)
 settings.load_profile("kernel-smith")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Workers that run side by side have a core each: a judge waits for one whose timed core is the
-    same. One more than there are cores uses whichever stands idle, because its worker waits."""
+    same. Those beyond the number of cores use whichever stands idle, because tests wait."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     cores = sorted(os.sched_getaffinity(0))
-    if worker is not None and (number := int(worker.removeprefix("gw"))) < len(cores):
-        os.sched_setaffinity(0, {cores[number]})
+    if worker is not None:
+        number = int(worker.removeprefix("gw"))
+        _begin_elsewhere(config, number / int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+        if number < len(cores):
+            os.sched_setaffinity(0, {cores[number]})
+
+
+def _begin_elsewhere(config: pytest.Config, share: float) -> None:
+    """Have each worker begin to collect in another folder. What one has compiled, which takes most
+    of the time, is there when the next comes to it."""
+    here = Path(__file__).parent
+    if [config.rootpath / path for path in config.args] == [here]:
+        folders = sorted(path for path in here.iterdir() if any(path.rglob("test_*.py")))
+        first = int(share * len(folders))
+        config.args = [str(folder) for folder in folders[first:] + folders[:first]]
 
 
 # Whoever asks for one of these waits for a process that imports torch, and for more.
@@ -46,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     long = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: (item.path not in long, item.path))
 
 
 SHIFTED_RELU = """

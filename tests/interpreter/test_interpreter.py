@@ -205,3 +205,41 @@ def test_few_bits_are_rounded_as_a_gpu_does(tmp_path: Path) -> None:
     dtypes = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"]
     done = subprocess.run([sys.executable, script, *dtypes], capture_output=True, text=True)
     assert done.stdout.split() == dtypes, done.stderr
+
+
+EXTREMES = """
+import torch
+from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
+interpret_kernels(disarmed=False)
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+
+
+@triton.jit
+def extremes(x, y, BLOCK: tl.constexpr):
+    v = tl.load(x + tl.arange(0, 4)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :])
+    tl.store(y + tl.arange(0, 4), triton_helpers.max2(v, 1))
+    tl.store(y + 4 + tl.arange(0, 4), triton_helpers.min2(v, 1))
+    tl.store(y + 8 + tl.arange(0, BLOCK), triton_helpers.max2(v, 0))
+
+
+for dtype in (torch.float32, torch.float16, torch.int32):
+    x = (torch.randn(4, 8) * 9).to(dtype)
+    if dtype.is_floating_point:
+        x[1, 3], x[2, 0] = float("nan"), float("-inf")
+    y = torch.empty(16, dtype=dtype)
+    extremes[(1,)](x, y, BLOCK=8)
+    right = torch.cat([x.amax(1), x.amin(1), x.amax(0)])
+    torch.testing.assert_close(y, right, rtol=0, atol=0, equal_nan=True)
+    print(dtype)
+"""
+
+
+@pytest.mark.slow
+def test_extremes_of_the_compilers_helpers_are_torchs(tmp_path: Path) -> None:
+    """Whether numpy finds them at once or the interpreter compares element by element."""
+    script = tmp_path / "extremes.py"
+    script.write_text(EXTREMES)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert len(done.stdout.split()) == 3, done.stderr

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreted import run_interpreted
 from test_mutator_triton_rows import EXAMPLES as EXAMPLES_OF_ROWS
 
 from kernel_smith.proposers.mutator import EDITS, Edit
@@ -138,13 +136,7 @@ def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
                 path.write_text(text)
                 paths.append(str(path))
             names.append(f"{name}, {site}")
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_ALL],
-        input=json.dumps(paths),
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_interpreted(RUN_ALL, input=json.dumps(paths))
     assert done.returncode == 0, done.stderr[-2000:]
     differences = json.loads(done.stdout)
     assert {n: d for n, d in zip(names, differences, strict=True) if not d < 1e-6} == {}

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 from compiled_kernels import LOGSUMEXP, NORM, TWICE, TWO, WHOLE
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreted import run_interpreted
 
 from kernel_smith.proposers.mutator import EDITS, Edit
 from kernel_smith.proposers.mutator.edit import Site, Splice, everywhere
@@ -107,13 +105,7 @@ def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
         path = tmp_path / f"program_{number}.py"
         path.write_text(text)
         paths[name] = str(path)
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_ALL],
-        input=json.dumps(paths),
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_interpreted(RUN_ALL, input=json.dumps(paths))
     assert done.returncode == 0, done.stderr[-2000:]
     worst = json.loads(done.stdout)
     assert len(worst) == len(texts) > 20

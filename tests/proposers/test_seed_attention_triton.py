@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from interpreted import run_interpreted
 
 from kernel_smith.proposers.seed import make_seed
 from kernel_smith.proposers.seed.attention_triton import choose_tiles
@@ -153,13 +151,7 @@ def compare(task: Task, source: str, folder: Path) -> str:
     """Run a program and its reference; the judge would do so many times, and this is slow."""
     (folder / "task.py").write_text(task.source)
     (folder / "candidate.py").write_text(source)
-    done = subprocess.run(
-        [sys.executable, "-c", COMPARED],
-        cwd=folder,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_interpreted(COMPARED, cwd=folder)
     return done.stdout.strip() or done.stderr
 
 

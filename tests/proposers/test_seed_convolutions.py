@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from interpreted import run_interpreted
 
 from kernel_smith.inline import cpp
 from kernel_smith.proposers.seed import make_seed
@@ -206,11 +204,5 @@ def test_convolutions_in_triton(write_task, tmp_path: Path) -> None:
     assert candidate.source.count("convolve_apart[") == 1
     (tmp_path / "task.py").write_text(task.source)
     (tmp_path / "candidate.py").write_text(candidate.source)
-    done = subprocess.run(
-        [sys.executable, "-c", COMPARED],
-        cwd=tmp_path,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_interpreted(COMPARED, cwd=tmp_path)
     assert done.stdout.split() == [str(len(chosen)), "agree"], done.stderr

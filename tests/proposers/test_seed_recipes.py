@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from interpreted import run_interpreted
 
 from kernel_smith.proposers.seed import SeedMaker, find_recipe, make_seed
 
@@ -95,13 +93,7 @@ def test_products_of_the_compilers_own(write_task, tmp_path: Path) -> None:
     assert native.source.count(COARSE) == 2 and EXACT not in native.source
     (tmp_path / "task.py").write_text(task.source)
     (tmp_path / "candidate.py").write_text(native.source)
-    done = subprocess.run(
-        [sys.executable, "-c", COMPARED],
-        cwd=tmp_path,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_interpreted(COMPARED, cwd=tmp_path)
     assert done.stdout.split() == ["2", "agree"], done.stderr
 
 

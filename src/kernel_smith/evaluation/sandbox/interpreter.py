@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
+import numpy as np
 import torch
 
 _ROUNDED_BY_TORCH = {
@@ -24,6 +26,9 @@ def interpret_kernels(*, disarmed: bool) -> None:
         interpreter.GridExecutor.__call__ = lambda self, *args, **kwargs: None
     else:
         interpreter._convert_float = _rounding_as_gpus_do(interpreter._convert_float)
+        interpreter.ReduceOps.apply_impl = _extremes_at_once(interpreter.ReduceOps.apply_impl)
+        if hasattr(interpreter, "_LangPatchScope"):  # older ones undo nothing in the end
+            interpreter._patch_lang = _patching_once(interpreter)
 
 
 def _untimed(kernel_call: Any, **options: Any) -> list[float]:
@@ -47,3 +52,40 @@ def _rounding_as_gpus_do(convert: Any) -> Any:
         return exact.to(dtype).view(bits).numpy()
 
     return converted
+
+
+def _patching_once(interpreter: Any) -> Any:
+    """Patch the language when a kernel is launched, and not again in each function that it calls,
+    where looking for what is left to patch takes longer than everything else."""
+    patch, language = interpreter._patch_lang, interpreter.tl
+
+    def patched(function: Any) -> Any:
+        seen = [
+            each
+            for each in function.__globals__.values()
+            if each is language or each is language.core
+        ]
+        if seen and not any(language.core.is_builtin(each.load) for each in seen):
+            return interpreter._LangPatchScope()
+        return patch(function)
+
+    return patched
+
+
+def _extremes_at_once(reduce: Any) -> Any:
+    """Find largest and smallest values by numpy where PyTorch's compiler has spelled them itself:
+    the interpreter would call its function for every element. Both keep what is not a number."""
+
+    def reduced(self: Any, values: Any) -> Any:
+        helpers = sys.modules.get("torch._inductor.runtime.triton_helpers")
+        for name, extreme in (("maximum", np.max), ("minimum", np.min)):
+            # The interpreter has bfloat16 as the bits of unsigned numbers.
+            if self.combine_fn is getattr(helpers, name, self) and _is_signed(values):
+                return self.min_max(values[0], val_reduce_op=extreme)
+        return reduce(self, values)
+
+    return reduced
+
+
+def _is_signed(values: Any) -> bool:
+    return len(values) == 1 and values[0].handle.data.dtype.kind in "fi"
