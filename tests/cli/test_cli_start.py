@@ -23,7 +23,14 @@ HEAVY = ("torch", "numpy", "rich.table")
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["evaluate", "--help"], ["tasks", "--help"], ["--version"]]
+    "arguments",
+    [
+        ["--help"],
+        ["evaluate", "--help"],
+        pytest.param(["tasks", "--help"], marks=pytest.mark.sweep),
+        pytest.param(["--version"], marks=pytest.mark.sweep),
+    ],
+    ids=" ".join,
 )
 def test_help_is_answered_without_importing_torch(arguments: list[str]) -> None:
     probe = f"""

@@ -25,13 +25,6 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def test_the_reference_is_up_to_date(make: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, make, "--check"], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_stale_page_is_named(
     make: Path,
     tmp_path: Path,

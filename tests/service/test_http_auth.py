@@ -234,3 +234,13 @@ def test_what_is_not_there_cannot_be_removed_or_read(file: Path, tmp_path: Path)
     assert list_tokens(file) == []
     with pytest.raises(BadInput, match="cannot be written"):
         add_token(tmp_path / "missing" / "tokens", "ann")
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    """As root that would be /dev/null, for everybody."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(BadInput, match="is no file"):
+        add_token(pipe, "ann")
+    assert pipe.is_fifo()
+    assert [*tmp_path.iterdir()] == [pipe]

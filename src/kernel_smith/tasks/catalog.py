@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 from pathlib import Path
 
@@ -28,8 +29,14 @@ def builtin_tasks(suite: str = "cpu") -> list[Task]:
             f"no suite is called {suite!r}, expected one of {listed(SUITES)}",
             hint=f"choose one of {listed(SUITES)}",
         )
-    tasks = [read_task(path) for path in SUITES[suite].glob("*/task.py")]
-    return sorted(tasks, key=lambda task: (task.family, task.name))
+    return list(_tasks_in(SUITES[suite]))
+
+
+@functools.cache
+def _tasks_in(suite: Path) -> tuple[Task, ...]:
+    """Read them once, since they are part of this package."""
+    tasks = [read_task(path) for path in suite.glob("*/task.py")]
+    return tuple(sorted(tasks, key=lambda task: (task.family, task.name)))
 
 
 def find_task(name_or_path: str, precision: str | None = None) -> Task:

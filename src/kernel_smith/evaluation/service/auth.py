@@ -141,6 +141,8 @@ def _parse(path: Path, number: int, line: str) -> _Entry:
 def _changing(path: Path) -> Iterator[list[_Entry]]:
     """Give the entries, to be changed in place. Readers see the old file or the new one, whole."""
     refuse_folder(path)
+    if path.exists() and not path.is_file():  # it would be replaced, be it /dev/null
+        raise BadInput(f"{path}: is no file", hint="choose a file in a folder that is yours")
     try:
         with open(path.with_name(f"{path.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
