@@ -182,6 +182,36 @@ def test_a_few_slow_empty_batches_leave_no_doubt(slow: int, doubtful: bool) -> N
     assert measurement.samples["candidate"].seconds[0] == pytest.approx(1e-6)
 
 
+class BusyAtFirst(Pretender):
+    """Its first empty batches are all slow."""
+
+    empty = 0
+
+    def run(self, calls: int | None = None, watch: Any = None) -> Batch:
+        batch = super().run(calls)
+        self.empty += calls == 0
+        if calls == 0 and self.empty <= 9:
+            windows = replace(batch.windows, run_wall=batch.windows.run_wall + 3e-4)
+            return replace(batch, windows=windows)
+        return batch
+
+
+def test_a_moment_in_which_all_empty_batches_were_slow_flatters_nobody() -> None:
+    """They are measured in another moment as well, and the shorter ones are believed."""
+
+    eager = BusyAtFirst("eager", 3e-4)
+    measurement, _ = run_clock(Pretender("candidate", 1e-4), eager)
+    assert eager.empty == 18
+    assert measurement.log_ratio("eager", "candidate").interval().value == pytest.approx(3)
+    assert measurement.samples["candidate"].seconds == pytest.approx([1e-4] * measurement.rounds)
+
+
+def test_where_a_batch_takes_far_longer_asking_is_not_measured_again() -> None:
+    eager = BusyAtFirst("eager", 1e-1)
+    run_clock(Pretender("candidate", 1e-1), eager, length=1)
+    assert eager.empty == 9
+
+
 def test_everybody_else_stands_still_while_the_cost_of_asking_is_measured() -> None:
     class Attentive(Pretender):
         def run(self, calls: int | None = None, watch: Any = None) -> Batch:
