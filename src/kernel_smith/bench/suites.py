@@ -76,7 +76,7 @@ class Selection:
 def find_problems(
     words: Sequence[str], selection: Selection, precisions: Sequence[str] = ()
 ) -> list[Problem]:
-    """The problems that somebody names, at each of the precisions, or at their own.
+    """Return the problems that somebody names, at each of the precisions, or at their own.
 
     Raises `BadInput` where a suite is not there, or where nothing is left of all.
     """
@@ -135,7 +135,7 @@ def _folder(path: Path, suite: str) -> Iterator[Problem]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """All that may be a problem: starting kernels and hidden files are none."""
+    """Yield all that may be a problem: starting kernels and hidden files are none."""
     for file in sorted(root.rglob("*.py"), key=lambda path: (path.parent, *_number(path))):
         parts = file.relative_to(root).parts
         hidden = any(part.startswith((".", "__")) for part in parts)
