@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,24 @@ def test_a_folder_has_a_problem_per_file_or_per_task_folder(tmp_path: Path) -> N
     (tmp_path / "suite" / "two" / "start_cpp.py").write_text("class ModelNew: ...")
     write(tmp_path / "suite" / ".hidden" / "three.py")
     assert names(tmp_path / "suite") == ["one", "two"]
+
+
+def test_a_folder_that_is_removed_meanwhile_is_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "1_a.py")
+    gone = tmp_path / "z_gone"
+    gone.mkdir()
+    listing = os.scandir
+
+    def removing(path: Any) -> Any:
+        if Path(path) == gone:
+            gone.rmdir()
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", removing)
+    assert names(tmp_path) == ["1_a"]
+    assert not gone.exists()
 
 
 def test_a_file_that_cannot_be_read_is_a_problem_that_is_broken(tmp_path: Path) -> None:

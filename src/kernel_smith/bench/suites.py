@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -136,12 +137,18 @@ def _folder(path: Path, suite: str) -> Iterator[Problem]:
 
 def _files(root: Path) -> Iterator[Path]:
     """Yield all that may be a problem: starting kernels and hidden files are none."""
-    for file in sorted(root.rglob("*.py"), key=lambda path: (path.parent, *_number(path))):
-        parts = file.relative_to(root).parts
-        hidden = any(part.startswith((".", "__")) for part in parts)
-        beside_task = file.name != "task.py" and (file.parent / "task.py").is_file()
-        if not hidden and not beside_task:
-            yield file
+    found = []
+    for folder, below, names in os.walk(root):  # which leaves out what is removed meanwhile
+        below[:] = [name for name in below if not _is_hidden(name)]
+        listed = [name for name in names if name.endswith(".py") and not _is_hidden(name)]
+        found += [
+            Path(folder, name) for name in listed if name == "task.py" or "task.py" not in names
+        ]
+    yield from sorted(found, key=lambda path: (path.parent, *_number(path)))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "__"))
 
 
 def _file(path: Path, suite: str, within: Path | None = None) -> Problem:
