@@ -118,6 +118,14 @@ def test_a_file_that_cannot_be_read_is_a_problem_that_is_broken(tmp_path: Path) 
     assert "no `class Model`" in found["helper"].why_broken
 
 
+def test_a_name_that_is_no_text_is_written_down_with_replacements(tmp_path: Path) -> None:
+    write(tmp_path / os.fsdecode(b"1_\xff.py"))
+    (problem,) = find_problems([str(tmp_path)], Selection())
+    assert problem.name == "1_\N{REPLACEMENT CHARACTER}"
+    assert "cannot be printed" in problem.why_broken
+    assert problem.why_broken.encode()
+
+
 def test_builtin_suites_go_by_their_names_and_paths_that_are_not_there_are_told() -> None:
     assert "row_softmax" in names("cpu")
     with pytest.raises(BadInput, match="no such suite"):

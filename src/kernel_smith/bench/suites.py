@@ -156,12 +156,18 @@ def _file(path: Path, suite: str, within: Path | None = None) -> Problem:
     name = str(place.relative_to(within)) if within and within != place else place.name
     level = _level(path.resolve())
     name = name if level == _ALONE or name.startswith(level) else f"{level}/{name}"
+    name, suite = _in_letters(name), _in_letters(suite)
     try:
         task = read_task(path)
     except BadInput as error:
         why = error.what.replace(f"{path.parent}/", "")
         return Problem(name, suite, level, Precision.STRICT, why_broken=why)
     return Problem(name, suite, level, task.precision, task)
+
+
+def _in_letters(name: str) -> str:
+    """Replace what of a file's name is no text, and could not be written down."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _level(path: Path) -> str:
