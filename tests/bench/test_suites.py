@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,24 @@ def test_a_folder_has_a_problem_per_file_or_per_task_folder(tmp_path: Path) -> N
     assert names(tmp_path / "suite") == ["one", "two"]
 
 
+def test_a_folder_that_is_removed_meanwhile_is_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "1_a.py")
+    gone = tmp_path / "z_gone"
+    gone.mkdir()
+    listing = os.scandir
+
+    def removing(path: Any) -> Any:
+        if Path(path) == gone:
+            gone.rmdir()
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", removing)
+    assert names(tmp_path) == ["1_a"]
+    assert not gone.exists()
+
+
 def test_a_file_that_cannot_be_read_is_a_problem_that_is_broken(tmp_path: Path) -> None:
     folder = tmp_path / "suite"
     write(folder / "good.py")
@@ -97,6 +116,14 @@ def test_a_file_that_cannot_be_read_is_a_problem_that_is_broken(tmp_path: Path) 
     assert found["good"].task is not None
     assert found["bad"].why_broken.startswith("bad.py:1: ")
     assert "no `class Model`" in found["helper"].why_broken
+
+
+def test_a_name_that_is_no_text_is_written_down_with_replacements(tmp_path: Path) -> None:
+    write(tmp_path / os.fsdecode(b"1_\xff.py"))
+    (problem,) = find_problems([str(tmp_path)], Selection())
+    assert problem.name == "1_\N{REPLACEMENT CHARACTER}"
+    assert "cannot be printed" in problem.why_broken
+    assert problem.why_broken.encode()
 
 
 def test_builtin_suites_go_by_their_names_and_paths_that_are_not_there_are_told() -> None:

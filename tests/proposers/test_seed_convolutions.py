@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from interpreted import run_interpreted
 
 from kernel_smith.inline import cpp
+from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.proposers.seed import make_seed
 from kernel_smith.proposers.seed.cpp_text import cpp_source
 from kernel_smith.proposers.seed.own_cpp import CppKernels
@@ -132,6 +134,34 @@ def test_a_convolution_is_the_librarys(layout: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(
             found, expected, rtol=1e-4, atol=1e-4, msg=lambda text, kind=kind: f"{kind}: {text}"
         )
+
+
+@pytest.mark.slow
+def test_no_compiler_warns_of_a_convolution(tmp_path: Path) -> None:
+    texts = []
+    images = {
+        f"depthwise, {taps} taps": (
+            torch.nn.Conv2d(37, 37, taps, padding=taps // 2, groups=37),
+            (1, 37, side, side),
+        )
+        for taps, side in ((3, 28), (5, 19), (7, 14))
+    }
+    for kind, (module, size) in (KINDS | images).items():
+        module = module.to(torch.float32)
+        x, weight = torch.randn(size), module.weight.detach()
+        with torch.no_grad():
+            body = call_of(module, x, weight, module(x))
+        own = CppKernels(body, {"x": "torch.float32"})
+        assert own.replace(body[3], lambda node: node) is not None, kind
+        ((name, text),) = own.texts.items()
+        texts.append(text.replace(name, f"{name}_{len(texts)}"))
+    source = tmp_path / "all.cpp"
+    source.write_text(cpp_source(texts))
+    command = [*find_toolchain("cpp").command_prefix, "-Wall", "-Wextra", "-Werror"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "all.so"), str(source)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def _in_one_piece(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.sandbox.confine import environment, scrubbed_environment
+from kernel_smith.evaluation.sandbox.confine import devices, environment, scrubbed_environment
 
 SCRATCH = Path("/scratch")
 FOLDERS = {
@@ -29,7 +29,8 @@ def test_nothing_else_is_kept_and_every_folder_is_scratch(base):
     scrubbed = scrubbed_environment(base, SCRATCH)
     prefixes = ("LC_", "OMP_", "GOMP_", "MKL_", "KMP_")
     others = scrubbed.keys() - FOLDERS
-    assert all(name in ("PATH", "LANG", "TZ") or name.startswith(prefixes) for name in others)
+    plain = {"PATH", "LANG", "TZ", "MACA_PATH", "ROCM_PATH", *devices.CHOICES}
+    assert all(name in plain or name.startswith(prefixes) for name in others)
     assert {scrubbed[name] for name in FOLDERS} == {"/scratch"}
 
 

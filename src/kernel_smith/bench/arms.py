@@ -58,7 +58,8 @@ class Plan:
     told: Path | None = None
 
     def config(self, problem: Problem) -> RunConfig:
-        """The configuration of a run. Raises `NoProgram` where there is nothing to begin with."""
+        """Return the configuration of a run. Raises `NoProgram` where there is nothing to begin
+        with."""
         assert problem.task is not None
         starts = None
         if self.told is not None:
@@ -71,7 +72,7 @@ class Plan:
             raise NoProgram(error.what) from None
 
     def describe(self) -> Arm:
-        """The arm as it stands beside the figures. Raises `BadInput` where it cannot be."""
+        """Return the arm as it stands beside the figures. Raises `BadInput` where it cannot be."""
         some_program = Candidate(backend=self.protocol.backend, source="")
         config = self._configured(Task(name="any", source=""), [some_program])
         models = config.settings.get("model", {}).get("models", ())
@@ -108,7 +109,7 @@ class Plan:
 
 
 def make_plans(methods: Sequence[str], told: Sequence[str], protocol: Protocol) -> list[Plan]:
-    """The arms that somebody names; without any, the usual way to optimize.
+    """Return the arms that somebody names; without any, the usual way to optimize.
 
     `told` names folders, each as FOLDER or NAME=FOLDER. Raises `BadInput` for what is not there,
     and for several arms that would not be limited in the same way.
@@ -148,7 +149,8 @@ def _told(word: str, protocol: Protocol) -> Plan:
 
 
 def differs(begun: RunConfig, config: RunConfig) -> str:
-    """What a run in the store was begun with that is not as it would be now; empty: all is."""
+    """Return what a run in the store was begun with that is not as it would be now; empty: all
+    is."""
     for name in ("backend", "method", "proposers", "budget", "options", "confirmation"):
         if getattr(begun, name) != getattr(config, name):
             return name

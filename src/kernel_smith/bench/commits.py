@@ -9,14 +9,15 @@ _SECONDS = 10.0
 
 
 def own_commit() -> tuple[str | None, bool]:
-    """The commit of this program where it is a checkout, and whether it was changed since."""
+    """Return the commit of this program where it is a checkout, and whether it was changed
+    since."""
     folder = Path(__file__).parent
     return commit_of(folder), bool(_git(folder, "status", "--porcelain", "--", "."))
 
 
 def commit_of(path: Path) -> str | None:
-    """The commit that a folder, or a file's folder, is at; None where it is no checkout, or one
-    that has nothing to do with it: a copy may lie where another project ignores it."""
+    """Return the commit that a folder, or a file's folder, is at; None where it is no checkout,
+    or one that has nothing to do with it: a copy may lie where another project ignores it."""
     if not path.exists():
         return None
     folder = path if path.is_dir() else path.parent

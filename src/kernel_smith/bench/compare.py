@@ -81,7 +81,8 @@ def split_side(word: str) -> tuple[str, str]:
 
 
 def pair_sides(first: Sequence[Side], second: Sequence[Side]) -> list[tuple[Side, Side]]:
-    """One arm with one, or those of the same name. Raises `BadInput` where that says nothing."""
+    """Return one arm with one, or those of the same name. Raises `BadInput` where that says
+    nothing."""
     if len(first) == len(second) == 1:
         return [(first[0], second[0])]
     by_name = {_arm(side): side for side in second}

@@ -105,7 +105,7 @@ class Condition:
 
 
 def figures(comparison: Comparison) -> dict[str, float | None]:
-    """All that a condition may name."""
+    """Return all that a condition may name."""
     found: dict[str, float | None] = {"paired": comparison.paired}
     for score in _SCORES:
         found |= _parts(score, getattr(comparison, score))

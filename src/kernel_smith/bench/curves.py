@@ -41,5 +41,5 @@ def curves(rows: Sequence[BenchRow], refused: Refused) -> Iterator[Reached]:
 
 
 def best_at(row: BenchRow, step: int) -> float:
-    """The best after so many steps; 0 where there was none."""
+    """Return the best after so many steps; 0 where there was none."""
     return next((point.speedup for point in reversed(row.curve) if point.step <= step), 0.0)

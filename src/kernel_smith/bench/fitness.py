@@ -81,7 +81,8 @@ class Examiner:
 
 
 def unfit(error: UserError) -> Unfit | None:
-    """What an error of the judge's says about the problem; None: nothing, it is the machine's."""
+    """Return what an error of the judge's says about the problem; None: nothing, it is the
+    machine's."""
     if isinstance(error, NotEnoughMemory):
         return "too-large"
     if isinstance(error, TookTooLong):

@@ -53,7 +53,7 @@ def is_flashinfer(folder: Path) -> bool:
 
 
 def read_definitions(folder: Path) -> Iterator[Read]:
-    """Every definition of the data set, in the order of their files."""
+    """Yield every definition of the data set, in the order of their files."""
     workloads = {path.stem: path for path in sorted((folder / _WORKLOADS).rglob("*.jsonl"))}
     for path in sorted((folder / _DEFINITIONS).rglob("*.json")):
         level = "flashinfer"
@@ -126,7 +126,7 @@ def _made(name: str, spec: dict[str, Any], sizes: dict[str, str]) -> str:
 
 
 def _spread(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A few that differ in size, from the smallest to the largest."""
+    """Return a few that differ in size, from the smallest to the largest."""
     distinct = list({json.dumps(line["axes"], sort_keys=True): line for line in lines}.values())
     ordered = sorted(distinct, key=lambda line: math.prod(line["axes"].values()))
     last = len(ordered) - 1

@@ -42,7 +42,7 @@ def write_result(folder: Path, result: BenchResult) -> list[Board]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             draft = folder / f".{name}.new"
-            draft.write_text(text, encoding="utf-8")
+            draft.write_text(text, encoding="utf-8", errors="replace")  # names of files are bytes
             draft.replace(folder / name)
     except OSError as error:
         raise _unwritable(folder, error) from None

@@ -36,7 +36,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def amsr(speedups: Sequence[float]) -> float:
-    """The mean speedup where one below 1, or none at all, counts 0."""
+    """Return the mean speedup where one below 1, or none at all, counts 0."""
     return mean([speedup if speedup >= 1 else 0.0 for speedup in speedups])
 
 
@@ -46,7 +46,7 @@ def geometric_mean(speedups: Sequence[float]) -> float:
 
 
 def drawn_again(measured: Sequence[Interval | None], figure: Figure) -> Interval:
-    """A figure of one problem or more; None: the problem has no speedup, which is 0."""
+    """Return a figure of one problem or more; None: the problem has no speedup, which is 0."""
     rng = random.Random(0)
     logs = [_log_and_error(each) for each in measured]
     figures = sorted(
@@ -57,7 +57,7 @@ def drawn_again(measured: Sequence[Interval | None], figure: Figure) -> Interval
 
 
 def paired_difference(pairs: Sequence[tuple[Interval | None, Interval | None]]) -> Interval:
-    """How much more the second of each pair adds to the AMSR, over one pair or more."""
+    """Tell how much more the second of each pair adds to the AMSR, over one pair or more."""
     rng = random.Random(0)
     logs = [(_log_and_error(first), _log_and_error(second)) for first, second in pairs]
     drawn = sorted(
@@ -69,7 +69,7 @@ def paired_difference(pairs: Sequence[tuple[Interval | None, Interval | None]]) 
 
 
 def paired_shares(gained: int, lost: int, of: int) -> Interval:
-    """The difference of two shares of the same problems: Agresti and Min 2005."""
+    """Return the difference of two shares of the same problems: Agresti and Min 2005."""
     value, larger = (gained - lost) / of, of + 2
     middle = (gained - lost) / larger
     spread = _Z * math.sqrt((gained + lost + 1) - (gained - lost) ** 2 / larger) / larger
@@ -81,12 +81,12 @@ def _more(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _ends(figures: Sequence[float]) -> tuple[float, float]:
-    """The ends of what lies in the middle of sorted numbers."""
+    """Return the ends of what lies in the middle of sorted numbers."""
     return figures[round(0.025 * len(figures))], figures[round(0.975 * len(figures)) - 1]
 
 
 def average(parts: Sequence[Interval]) -> Interval:
-    """The unweighted mean of independent figures."""
+    """Return the unweighted mean of independent figures."""
     value = mean([part.value for part in parts])
     below = math.hypot(*((part.value - part.low) / len(parts) for part in parts))
     above = math.hypot(*((part.high - part.value) / len(parts) for part in parts))
@@ -94,7 +94,7 @@ def average(parts: Sequence[Interval]) -> Interval:
 
 
 def average_of_ratios(parts: Sequence[Interval]) -> Interval:
-    """The same for ratios above zero: the mean of their logarithms."""
+    """Return the same for ratios above zero: the mean of their logarithms."""
     mean_log = average([_apply(math.log, part) for part in parts])
     return _apply(lambda log: math.exp(min(log, _LARGEST_LOG)), mean_log)
 

@@ -58,7 +58,7 @@ _RESHAPES = frozenset({"view", "reshape", "flatten", "contiguous", "expand"})
 
 
 def operations(source: str) -> Counter[str]:
-    """How often operations of each family are named, or nothing where the text is no Python.
+    """Tell how often operations of each family are named, or nothing where the text is no Python.
 
     A layer that is made once and called twice counts once; one that is made in a loop counts as
     three.

@@ -31,7 +31,8 @@ def markdown(result: BenchResult, boards: Sequence[Board]) -> str:
 
 
 def leaderboard(boards: Sequence[Board]) -> str:
-    """The averages over levels, the highest AMSR first; arms of one precision stand together."""
+    """Return the averages over levels, the highest AMSR first; arms of one precision stand
+    together."""
     baselines = dict.fromkeys(name for board in boards for name in board.average.against)
     header = ["arm", "precision", "problems", "correct", "fast_1", "AMSR", "geometric mean"]
     header += [f"faster than {name}" for name in baselines]
@@ -143,7 +144,7 @@ def _cost(board: Board) -> str:
 
 
 def _short_fallen(rows: Sequence[BenchRow]) -> str:
-    """Every problem that was not solved, with the reason."""
+    """Return every problem that was not solved, with the reason."""
     lines = [
         [row.arm, row.problem, row.precision.value, row.status, _brief(row.why)]
         for row in rows
@@ -156,7 +157,7 @@ def _short_fallen(rows: Sequence[BenchRow]) -> str:
 
 
 def _caught(rows: Sequence[BenchRow]) -> str:
-    """How often each reason occurred, and each program that was refused."""
+    """Tell how often each reason occurred, and each program that was refused."""
     lines = [
         [row.arm, row.problem, each.program, each.reason.value, _brief(each.message)]
         for row in rows

@@ -66,14 +66,14 @@ def cost_of(state: RunState) -> Cost:
 
 
 def winner_of(state: RunState) -> Elite | None:
-    """The best, or where nothing can be timed the first program that is correct."""
+    """Return the best, or where nothing can be timed the first program that is correct."""
     if state.best is not None:
         return state.best
     return next((elite for elite in state.evaluated.values() if elite.evaluation.ok), None)
 
 
 def final_evaluation(state: RunState) -> Evaluation | None:
-    """What is known of the winner last, at full length if it was measured so."""
+    """Return what is known of the winner last, at full length if it was measured so."""
     if state.confirmation is not None:
         return state.confirmation
     winner = winner_of(state)

@@ -77,7 +77,7 @@ class Runner:
         self._examiner = Examiner(engine, some_plan.describe().options)
 
     def run(self, at_once: int, *, again: bool = False) -> list[BenchRow]:
-        """A row for each job, in their order.
+        """Return a row for each job, in their order.
 
         `again`: problems that could not be judged are looked at once more. Raises what makes all
         further work useless, such as a compiler that is not there.

@@ -33,7 +33,7 @@ def is_unfit(row: BenchRow) -> bool:
 
 
 def speedup_of(row: BenchRow, baseline: str = EAGER) -> Interval | None:
-    """The winner's, if the problem was solved and the program timed."""
+    """Return the winner's, if the problem was solved and the program timed."""
     return row.speedups.get(baseline) if row.status == "correct" else None
 
 
@@ -72,7 +72,7 @@ def _baselines(rows: Iterable[BenchRow]) -> tuple[str, ...]:
 def score(
     rows: Sequence[BenchRow], refused: Refused = "count", baselines: Sequence[str] = ()
 ) -> Scores:
-    """What these rows come to; where none of them counts, there are no figures.
+    """Return what these rows come to; where none of them counts, there are no figures.
 
     `baselines`: those besides eager that winners were held against.
     """
@@ -115,7 +115,8 @@ def _geometric_mean(rows: Sequence[BenchRow], baseline: str) -> Interval | None:
 
 
 def average(levels: Sequence[Scores]) -> Scores:
-    """The unweighted mean of the levels; those without a problem that counts are left out."""
+    """Return the unweighted mean of the levels; those without a problem that counts are left
+    out."""
     counted = [level for level in levels if level.problems]
     baselines = dict.fromkeys(name for level in counted for name in level.against)
     known = [level.limit_share for level in counted if level.limit_share is not None]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -76,7 +77,7 @@ class Selection:
 def find_problems(
     words: Sequence[str], selection: Selection, precisions: Sequence[str] = ()
 ) -> list[Problem]:
-    """The problems that somebody names, at each of the precisions, or at their own.
+    """Return the problems that somebody names, at each of the precisions, or at their own.
 
     Raises `BadInput` where a suite is not there, or where nothing is left of all.
     """
@@ -135,13 +136,19 @@ def _folder(path: Path, suite: str) -> Iterator[Problem]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """All that may be a problem: starting kernels and hidden files are none."""
-    for file in sorted(root.rglob("*.py"), key=lambda path: (path.parent, *_number(path))):
-        parts = file.relative_to(root).parts
-        hidden = any(part.startswith((".", "__")) for part in parts)
-        beside_task = file.name != "task.py" and (file.parent / "task.py").is_file()
-        if not hidden and not beside_task:
-            yield file
+    """Yield all that may be a problem: starting kernels and hidden files are none."""
+    found = []
+    for folder, below, names in os.walk(root):  # which leaves out what is removed meanwhile
+        below[:] = [name for name in below if not _is_hidden(name)]
+        listed = [name for name in names if name.endswith(".py") and not _is_hidden(name)]
+        found += [
+            Path(folder, name) for name in listed if name == "task.py" or "task.py" not in names
+        ]
+    yield from sorted(found, key=lambda path: (path.parent, *_number(path)))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "__"))
 
 
 def _file(path: Path, suite: str, within: Path | None = None) -> Problem:
@@ -149,12 +156,18 @@ def _file(path: Path, suite: str, within: Path | None = None) -> Problem:
     name = str(place.relative_to(within)) if within and within != place else place.name
     level = _level(path.resolve())
     name = name if level == _ALONE or name.startswith(level) else f"{level}/{name}"
+    name, suite = _in_letters(name), _in_letters(suite)
     try:
         task = read_task(path)
     except BadInput as error:
         why = error.what.replace(f"{path.parent}/", "")
         return Problem(name, suite, level, Precision.STRICT, why_broken=why)
     return Problem(name, suite, level, task.precision, task)
+
+
+def _in_letters(name: str) -> str:
+    """Replace what of a file's name is no text, and could not be written down."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _level(path: Path) -> str:

@@ -13,7 +13,7 @@ from kernel_smith.records.bench import BenchRow, Board, Cost, Refused, Scores
 
 
 def scores_csv(boards: Sequence[Board]) -> str:
-    """A line for the average of each board, and for each of its levels and categories."""
+    """Return a line for the average of each board, and for each of its levels and categories."""
     return _csv(line for board in boards for line in _score_lines(board))
 
 

@@ -42,7 +42,7 @@ def verify(
     engine: Evaluator,
     on_done: Callable[[Verified], None] = lambda verified: None,
 ) -> list[Verified]:
-    """Every winner, measured at full length against the baselines of the result."""
+    """Return every winner, measured at full length against the baselines of the result."""
     arms = {arm.name: arm for arm in result.arms}
     problems = _problems(result, suites)
     done: list[Verified] = []

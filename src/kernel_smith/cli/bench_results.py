@@ -66,7 +66,7 @@ def join(
         Path, typer.Option("--output", "-o", help="The folder to write.", metavar="FOLDER")
     ],
 ) -> None:
-    """Make one result of several: of a benchmark that was done in parts.
+    """Join results of a benchmark that was done in parts.
 
     Of each arm, problem and precision the row that was finished last counts, whatever it says.
     """

@@ -58,7 +58,7 @@ class View:
             errors.out(f"{line}; {self.left()}", highlight=False)
 
     def left(self) -> str:
-        """How long the rest will take, from how fast it went in this session."""
+        """Tell how long the rest will take, from how fast it went in this session."""
         spent = time.monotonic() - self._begin
         with self._lock:
             here = self._done - self._known + sum(map(_progress, self._running.values()))
@@ -95,7 +95,7 @@ def watching(jobs: Sequence[Job], *, quiet: bool) -> Iterator[View]:
 
 
 def ending(row: BenchRow) -> str:
-    """How a problem ended, in a few words."""
+    """Tell how a problem ended, in a few words."""
     if row.status != "correct":
         return f"{row.status}: {' '.join(row.why.split())[:60]}"
     speedups = [f"{each.value:.2f}x {name}" for name, each in row.speedups.items()]
@@ -109,7 +109,7 @@ def minutes(seconds: float) -> str:
 
 
 def _progress(state: RunState) -> float:
-    """The share of a run's budget that is spent, as far as it is counted."""
+    """Return the share of a run's budget that is spent, as far as it is counted."""
     budget, evaluated = state.config.budget, state.funnel["evaluated"]
     shares = [
         used / limit

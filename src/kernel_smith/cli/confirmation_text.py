@@ -28,7 +28,7 @@ def confirmation_in_words(state: RunState) -> str:
 
 
 def advice(state: RunState, path: Path) -> str:
-    """What to do now, in a line: use the kernel, or keep PyTorch, and by how much."""
+    """Return what to do now, in a line: use the kernel, or keep PyTorch, and by how much."""
     shown = state.confirmation
     if shown is None or shown.timing is None:
         return "Keep PyTorch for now: that the kernel is faster is not shown."

@@ -196,7 +196,7 @@ def _torch_for_gpu(kind: Literal["CUDA", "MACA", "HIP"]) -> Check:
 
 
 def _launchers() -> Check:
-    """What Triton needs on a GPU beside itself: a C compiler, and the headers of Python."""
+    """Return what Triton needs on a GPU beside itself: a C compiler, and the headers of Python."""
     import sysconfig
 
     from kernel_smith.inline.toolchain import find_toolchain

@@ -262,7 +262,7 @@ def _check_interpretable(backend: str, compile_only: bool) -> None:
 
 
 def baselines_of(names: list[str] | None) -> tuple[Baseline, ...]:
-    """The baselines of these names; eager alone where none is named."""
+    """Return the baselines of these names; eager alone where none is named."""
     chosen: dict[Baseline, None] = {}
     for name in names or ["eager"]:
         known = next((baseline for baseline in _BASELINES if baseline == name), None)

@@ -95,7 +95,7 @@ class Panel:
         return table
 
     def _now(self, state: RunState) -> str:
-        """What is under way."""
+        """Return what is under way."""
         if self._ended:
             return f"ended: {state.ended}"
         if self._confirming is not None:
@@ -119,15 +119,15 @@ def colour_of(event: Event) -> str:
 
 
 def curve(state: RunState, width: int = 60) -> str:
-    """The best speedup so far, from the first evaluation to the last."""
+    """Return the best speedup so far, from the first evaluation to the last."""
     values = curve_by_evaluation(state)
     places = min(_WIDEST_CURVE, max(_NARROWEST_CURVE, width))
     return sparkline(values, places) if values else ""
 
 
 def left(state: RunState, spent: float | None) -> str:
-    """What is left of the budget, and about how long that takes. `spent`: seconds so far; None: the
-    run has ended, and nothing will take any longer."""
+    """Return what is left of the budget, and about how long that takes. `spent`: seconds so far;
+    None: the run has ended, and nothing will take any longer."""
     budget, evaluated = state.config.budget, state.funnel["evaluated"]
     parts, seconds = [], []
     if budget.evaluations is not None:

@@ -57,7 +57,7 @@ def _print_line(event: Event, state: RunState, say: Callable[[str], None]) -> No
 
 
 def describe(event: Event, state: RunState) -> str:
-    """One line for one event; nothing for those that only prepare another."""
+    """Return one line for one event; nothing for those that only prepare another."""
     match event:
         case StepEvaluated():
             who = state.steps[event.step].proposal.proposer

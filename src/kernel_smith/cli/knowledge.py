@@ -54,7 +54,7 @@ def _for_task(task: str, backend: str, hardware: str | None) -> tuple[Section, .
 
 
 def _about(topic: str) -> tuple[Section, ...]:
-    """A guide, with all that was measured about it."""
+    """Return a guide, with all that was measured about it."""
     from kernel_smith.knowledge import find_topic
     from kernel_smith.knowledge.measured import figures_about
 

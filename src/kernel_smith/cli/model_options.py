@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def model_settings(named: list[str] | None, file: Path | None) -> dict[str, Any] | None:
-    """The models of the command line, or those of a file; None if there are none."""
+    """Return the models of the command line, or those of a file; None if there are none."""
     if named is None and file is None:
         return None
     from kernel_smith.proposers.model import make_settings, parse_model, read_settings

@@ -244,7 +244,7 @@ def resume(
 
 
 def _models_of(config: RunConfig) -> dict[str, Any] | None:
-    """The settings of the models that a run would ask; None if it asks none."""
+    """Return the settings of the models that a run would ask; None if it asks none."""
     return config.settings.get("model") if "model" in config.proposers else None
 
 
@@ -319,7 +319,8 @@ def _stop(run: Run) -> None:
 
 
 def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bool) -> bool:
-    """The evidence, the winning kernel on disk, and what to do with it; False if there is none."""
+    """Return the evidence, the winning kernel on disk, and what to do with it; False if there is
+    none."""
     from kernel_smith.records.prose import render
 
     state = run.state

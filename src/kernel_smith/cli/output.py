@@ -108,7 +108,7 @@ def print_next(command: str, why: str) -> None:
 
 
 def command_of(*words: str, store: Path | None) -> str:
-    """A command about a run, with the store that this one was given."""
+    """Return a command about a run, with the store that this one was given."""
     where = ["--store", str(store)] if store else []
     return shlex.join(["kernel-smith", *words, *where])
 

@@ -159,7 +159,7 @@ def _print_told(told: Told) -> None:
 
 
 def _shown(evaluation: Evaluation) -> str:
-    """The verdict, and how it compares with the one that it was timed beside."""
+    """Return the verdict, and how it compares with the one that it was timed beside."""
     from kernel_smith.records.prose import describe_speedup, headline
 
     timing = evaluation.timing

@@ -231,7 +231,7 @@ def _best(history: History) -> StepFacts:
 
 
 def _find(history: History, wanted: str) -> StepFacts:
-    """The step with this number, or whose candidate's hash starts like this."""
+    """Return the step with this number, or whose candidate's hash starts like this."""
     if wanted.isdecimal() and int(wanted) in history.steps:
         return history.steps[int(wanted)]
     beginning = wanted.lower()
@@ -270,7 +270,7 @@ def _facts(facts: StepFacts) -> dict[str, Any]:
 
 
 def _gain(old: StepFacts, new: StepFacts) -> float | None:
-    """How many times as fast as its parent: timed side by side with it, if they were."""
+    """Tell how many times as fast as its parent: timed side by side with it, if they were."""
     beside = new.beside.get(old.candidate)
     if beside is not None:
         return beside.value

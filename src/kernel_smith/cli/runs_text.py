@@ -77,7 +77,7 @@ def step_as_json(facts: StepFacts) -> dict[str, Any]:
 
 
 def outcome(facts: StepFacts) -> str:
-    """The speedup with its interval, or why there is none."""
+    """Return the speedup with its interval, or why there is none."""
     if facts.speedup is not None:
         speedup = facts.speedup
         return f"{speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]"
@@ -102,7 +102,8 @@ def shares(history: History) -> dict[str, dict[str, int]]:
 
 
 def sparkline(values: list[float], width: int = _WIDTH) -> str:
-    """A curve as one line of at most so many characters; each shows the last of its stretch."""
+    """Return a curve as one line of at most so many characters; each shows the last of its
+    stretch."""
     width = min(width, len(values))
     ends = [(column + 1) * len(values) // width - 1 for column in range(width)]
     top = max(values) or 1.0
@@ -153,7 +154,7 @@ def _best(history: History) -> str:
 
 
 def _confirmed(history: History) -> list[str]:
-    """What the best showed at full length, or that it has not been asked to."""
+    """Return what the best showed at full length, or that it has not been asked to."""
     if history.best is None:
         return []
     if history.best.shown:

@@ -183,7 +183,7 @@ def _print_comparison(evaluation: Evaluation, function: str) -> None:
 
 
 def _winner(run: str, store: Path | None) -> tuple[Optimized, Sequence[StepFacts]]:
-    """The best of a run, and how it came about. Raises `BadInput` if there is none."""
+    """Return the best of a run, and how it came about. Raises `BadInput` if there is none."""
     from kernel_smith.runs.run import fold
     from kernel_smith.shipping.found import Optimized
     from kernel_smith.store import History, Store, default_path

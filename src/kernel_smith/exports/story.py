@@ -70,7 +70,7 @@ def _settings(first: RunStarted) -> dict[str, Any]:
 
 
 def _figures(rows: Iterable[Row]) -> Iterable[tuple[int, dict[str, float]]]:
-    """What a step showed in the end, and the best that any up to it has."""
+    """Return what a step showed in the end, and the best that any up to it has."""
     best = 0.0
     for row in rows:
         figures = {"correct": float(row["stage"] in ("ok", "unstable"))}

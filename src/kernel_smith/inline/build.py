@@ -155,14 +155,14 @@ def _compile(
 
 
 def _rewritten(source: str) -> str:
-    """A GPU's source as the C++ compiler takes it, line by line."""
+    """Return a GPU's source as the C++ compiler takes it, line by line."""
     from kernel_smith.inline import simt
 
     return simt.rewrite(source)
 
 
 def _ending(toolchain: Toolchain, ran: Ran) -> str:
-    """A line for the log if the compiler died, which it could not write itself."""
+    """Return a line for the log if the compiler died, which it could not write itself."""
     # A shell or a sandbox between us and the compiler tells of a signal by a code above 128.
     number = -ran.returncode if ran.returncode < 0 else ran.returncode - 128
     if ran.timed_out or number not in {int(known) for known in signal.Signals}:
@@ -186,7 +186,8 @@ def _require_working(toolchain: Toolchain) -> None:
 
 
 def _read_until(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bool]:
-    """What the process prints, its beginning only if it is long, and whether it came to an end."""
+    """Return what the process prints, its beginning only if it is long, and whether it came to
+    an end."""
     assert process.stdout is not None
     descriptor = process.stdout.fileno()
     output = bytearray()

@@ -31,7 +31,7 @@ _PROCESSOR_ROWS = frozenset(
 
 
 def cache_root() -> Path:
-    """Where this user's caches lie: `$KERNEL_SMITH_CACHE`, or the usual place for caches."""
+    """Tell where this user's caches lie: `$KERNEL_SMITH_CACHE`, or the usual place for caches."""
     if chosen := os.environ.get("KERNEL_SMITH_CACHE"):
         return Path(chosen).expanduser().absolute()
     if shared := os.environ.get("XDG_CACHE_HOME"):
@@ -83,7 +83,7 @@ class ObjectCache:
         self.folder = (cache_root() if root is None else Path(root).absolute()) / "objects"
 
     def get(self, key: str) -> Path | None:
-        """The library of that key, if it is here and unharmed."""
+        """Return the library of that key, if it is here and unharmed."""
         entry = self._entry(key)
         # Asked first: one that comes only now is whole, and must not be taken for a harmed one.
         if not entry.exists():
@@ -98,7 +98,7 @@ class ObjectCache:
         return None
 
     def notes(self, key: str) -> str:
-        """What was kept beside the library of that key."""
+        """Return what was kept beside the library of that key."""
         try:
             return (self._entry(key) / _NOTES).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -160,7 +160,7 @@ def _digest(path: Path) -> str:
 
 @functools.cache
 def _processor() -> str:
-    """What the compiler can learn about this machine's processors."""
+    """Return what the compiler can learn about this machine's processors."""
     rows = {os.uname().machine}
     with contextlib.suppress(OSError):
         for row in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():

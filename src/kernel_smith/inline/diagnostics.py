@@ -56,7 +56,7 @@ class Message:
 
 
 def parse(log: str, source_name: str, first_line: int = 1) -> list[Message]:
-    """The messages in a log of g++, clang++, nvcc or their linkers, in order."""
+    """Return the messages in a log of g++, clang++, nvcc or their linkers, in order."""
     messages: list[Message] = []
     required_from: int | None = None
     for row in log.splitlines():
@@ -84,7 +84,7 @@ def parse(log: str, source_name: str, first_line: int = 1) -> list[Message]:
 
 
 def relocate(log: str, source_name: str, first_line: int, shown_as: str) -> str:
-    """The log with the candidate's file and lines in place of the kernel's."""
+    """Return the log with the candidate's file and lines in place of the kernel's."""
 
     def moved(match: re.Match[str]) -> str:
         line = match["line"] or match["nvcc_line"]
@@ -111,7 +111,7 @@ def _blame(messages: list[Message], line: int) -> None:
 
 
 def _without_line(row: str) -> Message | None:
-    """A message of the linker or the driver, which names no line."""
+    """Return a message of the linker or the driver, which names no line."""
     if match := _LINKER.match(row) or _OUT_OF_MEMORY.match(row) or _BARE.match(row):
         return Message(None, "error", match["text"])
     match = _UNLOCATED.match(row) or _NVCC_UNLOCATED.match(row)

@@ -57,7 +57,7 @@ class Recipe:
     """Folders and files whose content decides what is built."""
 
     def home_folder(self) -> str:
-        """Where the vendor's software is on this machine, or would be."""
+        """Tell where the vendor's software is on this machine, or would be."""
         variable, _, usual = self.home.partition("=")
         return os.environ.get(variable) or usual
 
@@ -152,7 +152,7 @@ _RUNTIME_HEADERS = {"maca": "mc_runtime.h", "hip": "hip/hip_runtime.h"}
 
 
 def recipe(dialect: str, route: str = "native") -> Recipe:
-    """The row for a dialect and a route."""
+    """Return the row for a dialect and a route."""
     if dialect in _EXTENSIONS:
         return _extension(dialect.removesuffix(EXTENSION), route)
     if dialect in offered_backends() and dialect not in DIALECTS:

@@ -106,7 +106,8 @@ class _SharedObject:
             ) from None
 
     def _read_symbols(self, sections: list[tuple[int, ...]]) -> Iterator[_Symbol]:
-        """The dynamic symbols: the table that the loader reads, whatever other sections are."""
+        """Yield the dynamic symbols: the table that the loader reads, whatever other sections
+        are."""
         dynamic = next(s for s in self.segments if s.kind == _DYNAMIC_SEGMENT)
         entries = self.content[dynamic.offset : dynamic.offset + dynamic.file_size]
         # As the loader does: the last entry of a kind counts, and nothing after the end.
@@ -127,7 +128,8 @@ class _SharedObject:
         return offset
 
     def file_offset(self, address: int, needs: int) -> int | None:
-        """Where in the file the bytes of an address lie, if its segment has the needed rights."""
+        """Tell where in the file the bytes of an address lie, if its segment has the needed
+        rights."""
         for segment in self.segments:
             inside = 0 <= address - segment.address < segment.file_size
             if segment.kind == _LOAD and inside and segment.flags & needs == needs:
@@ -135,7 +137,7 @@ class _SharedObject:
         return None
 
     def exports(self) -> Iterator[tuple[_Symbol, int]]:
-        """Every function on offer, and where in the file its code begins."""
+        """Yield every function on offer, and where in the file its code begins."""
         for symbol in self.symbols:
             defined = symbol.section not in (_UNDEFINED, _ABSOLUTE)
             visible = symbol.info >> 4 != _LOCAL and not _KEPT.fullmatch(symbol.name)
@@ -145,12 +147,12 @@ class _SharedObject:
 
 
 def exported_functions(path: Path) -> list[str]:
-    """The functions that a shared object offers, in the order of its symbol table."""
+    """Return the functions that a shared object offers, in the order of its symbol table."""
     return [_text(symbol) for symbol, _ in _SharedObject(path).exports()]
 
 
 def imported_symbols(path: Path) -> set[str]:
-    """The names that a shared object takes from other libraries."""
+    """Return the names that a shared object takes from other libraries."""
     symbols = _SharedObject(path).symbols
     return {_text(symbol) for symbol in symbols if symbol.section == _UNDEFINED} - {""}
 

@@ -51,8 +51,8 @@ class Extension:
 
 
 def compose(given: Mapping[str, Any]) -> Extension:
-    """The source for a call with these arguments. Where it is built, and the name of the module,
-    make no difference."""
+    """Return the source for a call with these arguments. Where it is built, and the name of the
+    module, make no difference."""
     _refuse_unsupported(given)
     cpp, cuda = listed(given.get("cpp_sources")), listed(given.get("cuda_sources"))
     with_cuda = given.get("with_cuda")
@@ -70,7 +70,7 @@ def compose(given: Mapping[str, Any]) -> Extension:
 
 
 def listed(texts: str | Sequence[str] | None) -> list[str]:
-    """One text or several, as a list; `[""]`, a usual way to write nothing, is empty."""
+    """Return one text or several, as a list; `[""]`, a usual way to write nothing, is empty."""
     return [text for text in ([texts] if isinstance(texts, str) else texts or ()) if text]
 
 

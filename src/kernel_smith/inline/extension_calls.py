@@ -34,7 +34,7 @@ class _NotLiteral(Exception):
 
 
 def find_extensions(tree: ast.Module) -> list[Literal]:
-    """Every call that can be read, in the order of the file."""
+    """Return every call that can be read, in the order of the file."""
     names = imported_names(tree)
     constants = Constants(tree)
     found = []
@@ -81,7 +81,7 @@ def _literal(call: ast.Call, constants: Constants) -> Literal:
 
 
 def _texts(node: ast.expr, constants: Constants) -> list[tuple[str, int]]:
-    """One text or several, each with the line on which it begins."""
+    """Return one text or several, each with the line on which it begins."""
     elements = constants.elements(node)
     found = [constants.pieces(element) for element in ([node] if elements is None else elements)]
     if any(not constant for constant in found):
@@ -90,7 +90,7 @@ def _texts(node: ast.expr, constants: Constants) -> list[tuple[str, int]]:
 
 
 def _functions(node: ast.expr, constants: Constants) -> Any:
-    """The names, or a dictionary with a description for each."""
+    """Return the names, or a dictionary with a description for each."""
     if not isinstance(node, ast.Dict):
         return [text for text, _ in _texts(node, constants)]
     if None in node.keys:

@@ -30,7 +30,7 @@ _NOT_EXECUTABLE = {False: ("-Wl,-z,noexecstack",), True: ("-Xlinker", "-z,noexec
 
 
 def extension_recipe(plain: Recipe) -> Recipe:
-    """The recipe for extensions, from that for plain libraries of the same dialect."""
+    """Return the recipe for extensions, from that for plain libraries of the same dialect."""
     torch, for_gpu = _torch_folder(), bool(plain.architecture)
     standard = _standard(torch)
     arguments = tuple(_STANDARD.sub(f"-std={standard}", argument) for argument in plain.arguments)
@@ -73,7 +73,7 @@ def _torch_folder() -> Path:
 
 @functools.cache
 def _standard(torch: Path) -> str:
-    """The C++ that this PyTorch compiles extensions with: its headers may need it."""
+    """Return the C++ that this PyTorch compiles extensions with: its headers may need it."""
     text = (torch / "utils/cpp_extension.py").read_text(encoding="utf-8")
     versions = _STANDARD.findall(text)
     return max(versions, default="c++17")

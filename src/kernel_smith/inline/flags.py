@@ -55,7 +55,7 @@ _MEANING = re.compile(rf"{_DEFINE}|{_STANDARD}")
 
 
 def check_flags(flags: Iterable[str], dialect: str = "cpp") -> tuple[str, ...]:
-    """The flags, if a candidate of the dialect may use all of them."""
+    """Return the flags, if a candidate of the dialect may use all of them."""
     checked = tuple(flags)
     language = dialect.removesuffix(EXTENSION)
     for flag in checked:

@@ -13,7 +13,8 @@ import sys
 
 
 def visible_architecture() -> str | None:
-    """The architecture of the NVIDIA GPU that CUDA would use, such as `sm_90`; None without one."""
+    """Return the architecture of the NVIDIA GPU that CUDA would use, such as `sm_90`; None
+    without one."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     first = "0" if visible is None else visible.split(",")[0].strip()
     # An empty list hides every GPU, and so does a number below zero.
@@ -34,8 +35,8 @@ def _architecture_of(device: str) -> str | None:
 
 
 def vendor_of_torch() -> str:
-    """The dialect of the GPUs that the torch of this process is built for: all of them are `cuda`
-    to torch itself."""
+    """Return the dialect of the GPUs that the torch of this process is built for: all of them
+    are `cuda` to torch itself."""
     torch = sys.modules.get("torch")
     if torch is None:
         return "cuda"

@@ -69,7 +69,7 @@ class Library:
 
 
 def _caller(prototype: Prototype, function: Any, device: Device) -> Callable[..., Any]:
-    """The Python function for one C function."""
+    """Return the Python function for one C function."""
     if prototype.unsupported:
         return _refusing(prototype)
     stream = [ctypes.c_void_p] if prototype.takes_stream else []
@@ -103,7 +103,8 @@ def _refusing(prototype: Prototype) -> Callable[..., Any]:
 def _fast_caller(
     prototype: Prototype, function: Any, careful: Callable[..., Any], device: Device
 ) -> Callable[..., Any]:
-    """A function that passes arguments of the expected kinds on, and leaves the rest to `careful`.
+    """Return a function that passes arguments of the expected kinds on, and leaves the rest to
+    `careful`.
 
     It is written out as text because a loop over converters costs more than the call itself.
     Nothing of the candidate's text is in it: the variables are numbered.
@@ -141,7 +142,8 @@ def _fast_caller(
 
 
 def _gpu_of(pointers: list[str]) -> str:
-    """The expression for the number of the GPU that the first tensor is on, None without one."""
+    """Return the expression for the number of the GPU that the first tensor is on, None without
+    one."""
     expression = "None"
     for name in reversed(pointers):
         expression = f"{name}.get_device() if {name} is not None else {expression}"
@@ -159,7 +161,7 @@ def _current_stream() -> Callable[[int], int]:
 
 
 def _check(name: str, parameter: Parameter, device: Device) -> str:
-    """The condition under which an argument may be passed on without a closer look."""
+    """Return the condition under which an argument may be passed on without a closer look."""
     if parameter.is_pointer:
         # Asking a tensor for `device.type` costs several times as much as `is_cpu`.
         place = f"{name}.is_cuda and {name}.get_device() == gpu"
@@ -193,7 +195,7 @@ def _range(ctype: CType | None) -> tuple[int, int]:
 def _converted(
     prototype: Prototype, arguments: tuple[Any, ...], named: dict[str, Any], device: Device
 ) -> list[object]:
-    """Each argument as ctypes wants it, or a TypeError that says which one is wrong."""
+    """Return each argument as ctypes wants it, or a TypeError that says which one is wrong."""
     expected = len(prototype.parameters)
     if named:
         problem = f"{prototype.name} takes its arguments by position, got {', '.join(named)}="
@@ -206,7 +208,7 @@ def _converted(
 
 
 def _common_gpu(prototype: Prototype, arguments: tuple[Any, ...]) -> int | None:
-    """The number of the one GPU that all tensors are on; None without tensors."""
+    """Return the number of the one GPU that all tensors are on; None without tensors."""
     indices = {
         argument.get_device()
         for argument, parameter in zip(arguments, prototype.parameters, strict=True)

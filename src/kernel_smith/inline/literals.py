@@ -56,7 +56,8 @@ class Literal:
 
 
 def find_sources(tree: ast.Module) -> list[Literal]:
-    """Every call of the helper whose source and flags are literals, in the order of the file."""
+    """Return every call of the helper whose source and flags are literals, in the order of the
+    file."""
     names = imported_names(tree)
     constants = Constants(tree)
     found = []
@@ -68,7 +69,7 @@ def find_sources(tree: ast.Module) -> list[Literal]:
 
 
 def has_kernel_call(tree: ast.Module) -> bool:
-    """Whether the helper is called, or handed to something that may call it."""
+    """Tell whether the helper is called, or handed to something that may call it."""
     names = imported_names(tree)
     renamings = {id(value) for _, value in _assignments(ast.walk(tree))}
     return any(
@@ -93,7 +94,7 @@ class Constants:
         self._in_module = {name: value for name, value in _assignments(tree.body) if name in once}
 
     def pieces(self, node: ast.expr) -> list[ast.Constant] | None:
-        """The string constants that an expression joins, or None if it is anything else."""
+        """Return the string constants that an expression joins, or None if it is anything else."""
         found: list[ast.Constant] = []
         characters = 0
         pending = [node]
@@ -115,7 +116,7 @@ class Constants:
         return None
 
     def strings(self, node: ast.expr) -> tuple[str, ...] | None:
-        """The elements of a tuple or list of string expressions."""
+        """Return the elements of a tuple or list of string expressions."""
         elements = self.elements(node)
         if elements is None:
             return None
@@ -128,12 +129,12 @@ class Constants:
         return tuple(texts)
 
     def elements(self, node: ast.expr) -> list[ast.expr] | None:
-        """The expressions in a tuple or list; None for anything else."""
+        """Return the expressions in a tuple or list; None for anything else."""
         node = self._followed(node) or node
         return node.elts if isinstance(node, ast.Tuple | ast.List) else None
 
     def _followed(self, node: ast.expr) -> ast.expr | None:
-        """What a name stands for, or a class attribute."""
+        """Return what a name stands for, or a class attribute."""
         if isinstance(node, ast.Name):
             return self._in_module.get(node.id) or self._in_classes.get(node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -142,7 +143,7 @@ class Constants:
 
 
 def _literal(call: ast.Call, helper: str, constants: Constants) -> Literal | None:
-    """The literal behind one call, if its arguments are ones."""
+    """Return the literal behind one call, if its arguments are ones."""
     named = ("dialect", "source", "flags") if helper == _ANY_DIALECT else ("source", "flags")
     arguments = dict(zip(named, call.args, strict=False))
     for keyword in call.keywords:
@@ -165,7 +166,7 @@ def joined(pieces: list[ast.Constant]) -> str:
 
 
 def first_line_of(constant: ast.Constant) -> int:
-    """The line on which the text begins.
+    """Return the line on which the text begins.
 
     If the text has one line less than the literal, a backslash joined two lines, almost always the
     one behind the opening quotes. If they differ otherwise, no line is certain, and the literal's
@@ -177,7 +178,8 @@ def first_line_of(constant: ast.Constant) -> int:
 
 
 def imported_names(tree: ast.Module) -> dict[str, str]:
-    """What names stand for after the imports and after plain renamings: {"build": "a.b.cpp"}."""
+    """Return what names stand for after the imports and after plain renamings: {"build":
+    "a.b.cpp"}."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -213,7 +215,7 @@ def full_name(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def _assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
-    """The plain `name = value` among some nodes."""
+    """Yield the plain `name = value` among some nodes."""
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -224,7 +226,7 @@ def _assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _bindings(tree: ast.AST) -> Iterator[str]:
-    """Every name or attribute that the file binds anywhere, as often as it does."""
+    """Yield every name or attribute that the file binds anywhere, as often as it does."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id

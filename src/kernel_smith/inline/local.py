@@ -22,7 +22,8 @@ _WITH_SUBSTITUTES = ("cuda", "maca", "hip")  # for the hardware that they are fo
 
 
 def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
-    """The path of the compiled library; a `CompileError` with the caller's lines otherwise."""
+    """Return the path of the compiled library; a `CompileError` with the caller's lines
+    otherwise."""
     result = build(source, flags, dialect, route=route_here(dialect))
     if result.path is not None:
         return str(result.path)
@@ -35,7 +36,7 @@ def build_locally(dialect: str, source: str, flags: tuple[str, ...]) -> str:
 
 
 def route_here(dialect: str) -> str:
-    """The route by which a dialect runs on the tensors that torch has on this machine."""
+    """Return the route by which a dialect runs on the tensors that torch has on this machine."""
     torch = sys.modules.get("torch")
     if dialect not in _WITH_SUBSTITUTES:
         return "native"
@@ -48,7 +49,8 @@ def route_here(dialect: str) -> str:
 
 
 def _in_callers_lines(log: str, dialect: str, source: str) -> str:
-    """The log in the lines of the file that holds the source, if it holds it as a literal."""
+    """Return the log in the lines of the file that holds the source, if it holds it as a
+    literal."""
     file = _calling_file()
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
@@ -61,7 +63,7 @@ def _in_callers_lines(log: str, dialect: str, source: str) -> str:
 
 
 def _calling_file() -> str:
-    """The file of the nearest caller outside of this package."""
+    """Return the file of the nearest caller outside of this package."""
     package = __name__.rpartition(".")[0]
     frame = sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):

@@ -45,7 +45,8 @@ class KernelResources:
 
 
 def parse_resources(dialect: str, route: str, log: str) -> list[KernelResources]:
-    """The kernels that a compiler's log tells of, in its order; none for what ran on a CPU."""
+    """Return the kernels that a compiler's log tells of, in its order; none for what ran on a
+    CPU."""
     if route == "cpu" or dialect in _ON_THE_CPU:
         return []
     if dialect == "hip" and route == "native":
@@ -92,7 +93,8 @@ _REGISTER_BYTES = 4
 def _collect(
     log: str, name_pattern: re.Pattern[str], figures_of: Callable[[str], Figures]
 ) -> list[tuple[str, Figures]]:
-    """Each kernel's mangled name with the figures on the lines from its name to the next one."""
+    """Return each kernel's mangled name with the figures on the lines from its name to the next
+    one."""
     found: dict[str, Figures] = {}
     current: Figures | None = None
     for row in log.splitlines():
@@ -131,7 +133,7 @@ def _search(row: str, patterns: dict[str, re.Pattern[str]]) -> Figures:
 
 @functools.lru_cache(maxsize=256)
 def _demangled(names: tuple[str, ...]) -> Iterable[str]:
-    """The names as the source spells them, where the linker's tools are installed."""
+    """Return the names as the source spells them, where the linker's tools are installed."""
     if not any(name.startswith("_Z") for name in names):
         return names
     try:

@@ -66,14 +66,14 @@ Aliases = dict[str, list[str]]
 
 
 def prototypes(source: str) -> dict[str, Prototype]:
-    """Every function that the text defines with C linkage, by name."""
+    """Return every function that the text defines with C linkage, by name."""
     reader = _Reader()
     reader.read_scope(tokens(source), c_linkage=False)
     return {name: found for name, found in reader.found.items() if name in reader.defined}
 
 
 def declarations(text: str) -> dict[str, Prototype]:
-    """Every function that a text declares, as C does, by name."""
+    """Return every function that a text declares, as C does, by name."""
     reader = _Reader()
     reader.read_scope(tokens(text), c_linkage=True)
     return reader.found
@@ -110,7 +110,7 @@ class _Reader:
         return self._read_declaration(items, index, c_linkage=c_linkage)
 
     def _read_declaration(self, items: Sequence[str], start: int, *, c_linkage: bool) -> int:
-        """One declaration, to its semicolon or to the end of its function body."""
+        """Return one declaration, to its semicolon or to the end of its function body."""
         collected: list[str] = []
         index = start
         while index < len(items) and items[index] != ";":
@@ -180,7 +180,8 @@ def _without_attributes(items: Sequence[str]) -> list[str]:
 
 
 def _takes_body(head: Sequence[str]) -> bool:
-    """Whether a brace after these tokens opens a function's body, which ends the declaration."""
+    """Tell whether a brace after these tokens opens a function's body, which ends the
+    declaration."""
     if not head or "operator" in head:
         return True
     return "(" in head and "=" not in head[: head.index("(")]
@@ -233,7 +234,8 @@ def _prototype(head: list[str], opening: int, aliases: Aliases) -> Prototype:
 
 
 def _is_stream(items: Sequence[str]) -> bool:
-    """Whether a parameter is a stream by value, with a name or without, with a default or not."""
+    """Tell whether a parameter is a stream by value, with a name or without, with a default or
+    not."""
     items = items[: list(items).index("=")] if "=" in items else items
     words = [token for token in _without_qualifiers(items) if token != "::"]
     return words[:1] != [] and words[0] in _STREAM_TYPES and all(map(is_word, words[1:]))
@@ -255,7 +257,7 @@ def _parameter(items: list[str], aliases: Aliases) -> Parameter:
 
 
 def _target(items: list[str], aliases: Aliases) -> tuple[str, int]:
-    """What a pointer or array points to, and how many of it an array asks for.
+    """Return what a pointer or array points to, and how many of it an array asks for.
 
     No type where it is itself a pointer or an array, or an alias of one.
     """
@@ -274,7 +276,7 @@ def _target(items: list[str], aliases: Aliases) -> tuple[str, int]:
 
 
 def _type_name(words: Sequence[str]) -> str:
-    """A type's words in one order: `unsigned long` for `long unsigned int`."""
+    """Return a type's words in one order: `unsigned long` for `long unsigned int`."""
     if not _INTEGER_WORDS.issuperset(words):
         return "".join(words).removeprefix("::")
     size = [word for word in words if word in ("short", "long", "char")]
@@ -283,7 +285,8 @@ def _type_name(words: Sequence[str]) -> str:
 
 
 def _declared_name(items: Sequence[str]) -> str:
-    """The name in a declarator such as `float* x`, `x[4]` or `(*x)(int)`; empty if it has none."""
+    """Return the name in a declarator such as `float* x`, `x[4]` or `(*x)(int)`; empty if it has
+    none."""
     if "(" in items:
         items = items[items.index("(") + 1 : closing(items, items.index("("))]
     if "[" in items:
@@ -293,7 +296,7 @@ def _declared_name(items: Sequence[str]) -> str:
 
 
 def _outside_angles(items: Sequence[str]) -> list[str]:
-    """The tokens that are not template arguments: `vector<float*>` is no pointer."""
+    """Return the tokens that are not template arguments: `vector<float*>` is no pointer."""
     result: list[str] = []
     index = 0
     while index < len(items):
@@ -303,7 +306,7 @@ def _outside_angles(items: Sequence[str]) -> list[str]:
 
 
 def _scalar(items: Sequence[str]) -> CType | None:
-    """The ctypes class of a scalar type's tokens, if they are one."""
+    """Return the ctypes class of a scalar type's tokens, if they are one."""
     words = _without_qualifiers(items)
     if words[:1] == ["::"]:
         words = words[1:]

@@ -49,7 +49,7 @@ def accepted_dtypes(parameter: Parameter) -> tuple[Any, ...]:
 
 
 def is_laid_out(tensor: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a kernel can find the elements of a tensor that is not contiguous.
+    """Tell whether a kernel can find the elements of a tensor that is not contiguous.
 
     It can if they lie side by side in some order, which it may know, or if it is given the strides.
     """

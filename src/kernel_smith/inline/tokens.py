@@ -41,7 +41,7 @@ class _Macro:
 
 
 def tokens(source: str) -> list[str]:
-    """The tokens of a C++ text. String and character literals are one token each."""
+    """Return the tokens of a C++ text. String and character literals are one token each."""
     text = source.replace("\r\n", "\n").replace("\\\n", "")
     macros: dict[str, _Macro] = {}
     result: list[str] = []
@@ -54,7 +54,7 @@ def tokens(source: str) -> list[str]:
 
 
 def is_word(token: str) -> bool:
-    """Whether the token is an identifier or a keyword."""
+    """Tell whether the token is an identifier or a keyword."""
     return _WORD.match(token) is not None
 
 
@@ -158,7 +158,7 @@ def _expand(
 
 
 def _arguments(items: Sequence[str], parameters: tuple[str, ...]) -> dict[str, list[str]]:
-    """What each parameter of a macro stands for; the last one takes all that is left."""
+    """Return what each parameter of a macro stands for; the last one takes all that is left."""
     parts = split_commas(items)
     values: dict[str, list[str]] = {name: [] for name in parameters}
     for name, part in zip(parameters, parts, strict=False):

@@ -57,7 +57,8 @@ class Toolchain:
 def find_toolchain(
     dialect: str = "cpp", route: str = "native", arch: str | None = None
 ) -> Toolchain:
-    """The compiler for a dialect: its environment variable's, or the first one that is installed.
+    """Return the compiler for a dialect: its environment variable's, or the first one that is
+    installed.
 
     `arch` is the GPU architecture to build for; by default that of the GPU in this machine, if it
     is one of NVIDIA's and its compiler is used, and a usual one otherwise.
@@ -85,7 +86,7 @@ def find_toolchain(
 def command(
     toolchain: Toolchain, source_path: Path, output_path: Path, flags: Sequence[str] = ()
 ) -> list[str]:
-    """The command line that compiles one source into one shared library."""
+    """Return the command line that compiles one source into one shared library."""
     return [
         *toolchain.command_prefix,
         *flags_for(toolchain.route, check_flags(flags, toolchain.dialect)),
@@ -95,7 +96,7 @@ def command(
 
 
 def _candidates(row: Recipe, chosen: list[str]) -> Iterator[tuple[str, ...]]:
-    """The compilers that exist, each with the words that stand before its arguments."""
+    """Yield the compilers that exist, each with the words that stand before its arguments."""
     for words in [chosen] if chosen else [[name] for name in row.compilers]:
         for place in ["PATH"] if chosen else row.places:
             folder = None if place == "PATH" else os.path.expandvars(place)
@@ -142,7 +143,8 @@ def _inspect(dialect: str, route: str, arch: str, words: tuple[str, ...]) -> Too
 
 
 def _version(row: Recipe, words: tuple[str, ...]) -> str:
-    """The lines of its answer that name a version; a C++ compiler's first line, whatever it is."""
+    """Return the lines of its answer that name a version; a C++ compiler's first line, whatever
+    it is."""
     answer = _ask([*words, "--version"])
     if answer.returncode != 0 or not answer.stdout.strip():
         raise MissingPrerequisite(
@@ -170,7 +172,7 @@ def _first_understood(words: tuple[str, ...], options: tuple[str, ...]) -> str |
 
 @functools.cache
 def _digest(folders: tuple[Path, ...]) -> str:
-    """One digest over some files, and over all files of some folders."""
+    """Return one digest over some files, and over all files of some folders."""
     if not folders:
         return ""
     digest = hashlib.sha256()

@@ -29,12 +29,13 @@ _IN_DIRECTIVE = re.compile(rf"(?P<text>{_TEXT})|(?P<blank>(?:\s|\\\r?\n|{_COMMEN
 
 
 def looks_like_c(text: str) -> bool:
-    """Whether a string of a candidate is a piece of C-like source: lines with semicolons."""
+    """Tell whether a string of a candidate is a piece of C-like source: lines with semicolons."""
     return "\n" in text and ";" in text
 
 
 def c_tokens(text: str) -> list[str]:
-    """The tokens of a text. A blank at either end is kept, since the text may be a fragment."""
+    """Return the tokens of a text. A blank at either end is kept, since the text may be a
+    fragment."""
     found: list[str] = []
     kind = None
     for match in _TOKEN.finditer(text):
@@ -49,7 +50,7 @@ def c_tokens(text: str) -> list[str]:
 
 
 def joined(tokens: list[str]) -> str:
-    """The tokens as text again, each directive on a line of its own."""
+    """Return the tokens as text again, each directive on a line of its own."""
     return " ".join([f"\n{token}\n" if token[0] == "#" else token for token in tokens])
 
 

@@ -71,7 +71,7 @@ class _Folder:
         return Folded(text, self._hidden)
 
     def _parts(self) -> list[str]:
-        """The text of each part; of neighbours that are folded one line stands for all."""
+        """Return the text of each part; of neighbours that are folded one line stands for all."""
         texts: list[str] = []
         run: list[Part] = []
         for part in [*self._module.parts, None]:
@@ -95,7 +95,7 @@ class _Folder:
         return blank + self._fold(text[len(blank) :], names, "#")
 
     def _kernel_text(self, part: Part) -> str:
-        """A kernel's text without the functions that only folded ones call."""
+        """Return a kernel's text without the functions that only folded ones call."""
         text = part.constant
         if text is None or part.text.count(text) != 1:
             return part.text

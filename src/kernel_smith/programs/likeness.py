@@ -17,12 +17,12 @@ _NUMBER = re.compile(r"'?\.?\d[\w.']*")
 
 
 def alike(one: Candidate, other: Candidate) -> bool:
-    """Whether nearly all of their code is common to both; numbers do not count."""
+    """Tell whether nearly all of their code is common to both; numbers do not count."""
     return one.backend == other.backend and _common(one.source, other.source) >= _ALIKE
 
 
 def distance(one: Candidate, other: Candidate) -> float:
-    """How much of the larger one's code is not in the other: 0 to 1; numbers do not count."""
+    """Tell how much of the larger one's code is not in the other: 0 to 1; numbers do not count."""
     return 1.0 if one.backend != other.backend else 1 - _common(one.source, other.source)
 
 
@@ -34,6 +34,6 @@ def _common(one: str, other: str) -> float:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _profile(source: str) -> Counter[str]:
-    """How often each atom occurs, with one atom for all numbers."""
+    """Tell how often each atom occurs, with one atom for all numbers."""
     atoms = [atom for atom in program(source).atoms if atom not in _SCAFFOLD]
     return Counter("0" if _NUMBER.fullmatch(atom) else atom for atom in atoms)

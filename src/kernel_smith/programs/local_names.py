@@ -33,7 +33,7 @@ _BOUND_BY: dict[type[ast.AST], Callable[[Any], Iterable[str | None]]] = {
 
 
 def local_names(function: Function) -> list[str]:
-    """The names that may be changed, in the order of their first assignment."""
+    """Return the names that may be changed, in the order of their first assignment."""
     search = _Search()
     search.visit(function.args, own=False)
     for statement in function.body:

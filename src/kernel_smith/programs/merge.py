@@ -17,7 +17,7 @@ from kernel_smith.records import MAX_SOURCE
 
 
 def workload_function(workload: str) -> str:
-    """The name of the function that does one workload."""
+    """Return the name of the function that does one workload."""
     return "run_" + re.sub(r"\W", "_", workload)
 
 
@@ -94,7 +94,7 @@ def _side_by_side(own: Module, other: Module, before: Part, after: Part) -> str 
 
 
 def _brought(own: Module, other: Module, after: Part) -> list[Part]:
-    """What the function needs and the host does not have, or not in the same meaning."""
+    """Return what the function needs and the host does not have, or not in the same meaning."""
     needed = [part for part in other.needed_by(after.names) if part is not after]
     return [p for p in needed if not all(own.is_same(each, other) for each in p.names)]
 

@@ -10,8 +10,8 @@ _NAME = re.compile(r'extern "C"[^({;]*?(\w+)\s*\(')
 
 
 def exported_functions(text: str) -> tuple[str, dict[str, str]] | None:
-    """What stands before the exported functions, and each of them by its name; None if two have
-    the same name."""
+    """Return what stands before the exported functions, and each of them by its name; None if
+    two have the same name."""
     preamble, *blocks = _BEGINNING.split(text)
     found: dict[str, str] = {}
     for block in blocks:
@@ -25,8 +25,9 @@ def exported_functions(text: str) -> tuple[str, dict[str, str]] | None:
 def merged_text(
     host: str, donor: str, called: Collection[str], others: Collection[str], suffix: str
 ) -> tuple[str, Mapping[str, str]] | None:
-    """The host's text with the functions that are called as the donor has them, and new names for
-    those that others call as well. None where the texts differ in more than their functions."""
+    """Return the host's text with the functions that are called as the donor has them, and new
+    names for those that others call as well. None where the texts differ in more than their
+    functions."""
     own, theirs = exported_functions(host), exported_functions(donor)
     if own is None or theirs is None or own[0].strip() != theirs[0].strip():
         return None

@@ -35,8 +35,8 @@ _PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
 
 
 def operations(source: str) -> Counter[str]:
-    """The parts of the names that a reference calls to compute its results: `layer` and `norm`;
-    nothing where it is no Python."""
+    """Return the parts of the names that a reference calls to compute its results: `layer` and
+    `norm`; nothing where it is no Python."""
     try:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -56,8 +56,8 @@ def _makes_inputs(node: ast.stmt) -> bool:
 
 
 def _words(part: ast.stmt, own: Collection[str]) -> Iterator[str]:
-    """The names of what is called, in parts, and the signs of what is computed. `own`: functions of
-    the reference itself, whose names say nothing."""
+    """Yield the names of what is called, in parts, and the signs of what is computed. `own`:
+    functions of the reference itself, whose names say nothing."""
     for node in ast.walk(part):
         match node:
             case ast.Call(func=ast.Attribute(attr=name)) | ast.Call(func=ast.Name(id=name)):

@@ -81,8 +81,8 @@ class Module:
         return {name: part for part in self.parts for name in part.names}
 
     def needed_by(self, names: Iterable[str], without: Container[str] = ()) -> list[Part]:
-        """What defines these names and all that they use, in the order of the file; `without`
-        these others, and what they alone use."""
+        """Return what defines these names and all that they use, in the order of the file;
+        `without` these others, and what they alone use."""
         found: set[int] = set()
         waiting = list(names)
         while waiting:

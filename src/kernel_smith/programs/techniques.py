@@ -24,13 +24,13 @@ _ARRAY_OF_SUMS = re.compile(r"\b(?:acc|sum|total|partial)\w* \[ \w+ \]")
 
 
 def _written(pattern: str) -> Detector:
-    """A detector of kernel text. Tokens have one space between them."""
+    """Return a detector of kernel text. Tokens have one space between them."""
     compiled = re.compile(pattern)
     return lambda code: compiled.search(code.kernel_text) is not None
 
 
 def _uses(pattern: str) -> Detector:
-    """A detector of names in the Python part."""
+    """Return a detector of names in the Python part."""
     compiled = re.compile(pattern)
     return lambda code: any(compiled.fullmatch(word) for word in code.words)
 
@@ -70,12 +70,12 @@ TECHNIQUES: tuple[str, ...] = (*_OF_KERNEL_TEXT, *_OF_TRITON, PLAIN)
 
 
 def techniques(candidate: Candidate) -> tuple[str, ...]:
-    """All techniques that the source shows, the most telling first."""
+    """Return all techniques that the source shows, the most telling first."""
     return tuple(_found(candidate))
 
 
 def most_telling(candidate: Candidate) -> str:
-    """The first of them, or `PLAIN`. What follows it is not looked for."""
+    """Return the first of them, or `PLAIN`. What follows it is not looked for."""
     return next(_found(candidate), PLAIN)
 
 

@@ -25,7 +25,7 @@ class Merger:
         self._lock = threading.Lock()
 
     def propose(self, request: Request) -> Proposal:
-        """The parent with functions of those that are faster somewhere. Raises
+        """Return the parent with functions of those that are faster somewhere. Raises
         `NothingToPropose`."""
         parent = parent_of(request)
         source, taken = parent.candidate.source, {}

@@ -60,7 +60,7 @@ class Campaign:
         return key in self._known and self._known[key].state == "ended"
 
     def state(self, key: Key) -> RunState | None:
-        """What is known of a run, if it was begun before this campaign was opened."""
+        """Return what is known of a run, if it was begun before this campaign was opened."""
         known = self._known.get(key)
         return fold(self.store, known.id) if known is not None else None
 

@@ -131,7 +131,7 @@ def _chosen_by(config: RunConfig, policy: str | None) -> dict[str, dict[str, Any
 
 
 def winners_from(places: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """The settings by which a run shows winners that lie in these places."""
+    """Return the settings by which a run shows winners that lie in these places."""
     for place in places:
         if not place.exists():
             raise BadInput(
@@ -150,7 +150,7 @@ def _each_answer_counts(config: RunConfig) -> RunConfig:
 
 
 def own_starts(task: Task, backend: str) -> list[Candidate]:
-    """The starting kernel that a task brings along for a backend, if it does."""
+    """Return the starting kernel that a task brings along for a backend, if it does."""
     if backend not in task.starts:
         return []
     path = Path(task.starts[backend])

@@ -25,7 +25,7 @@ _MOST_TRIED = 5  # those that turned out to be wrong included
 
 
 def next_to_confirm(state: RunState, *, in_time: bool) -> str | None:
-    """The candidate to be measured next; None when the run can answer.
+    """Return the candidate to be measured next; None when the run can answer.
 
     The first is measured also if the time is over: without that nothing could be said.
     """

@@ -66,6 +66,6 @@ class Looking:
 
 
 def _longest(evaluation: Evaluation) -> str:
-    """The workload that takes longest."""
+    """Return the workload that takes longest."""
     assert evaluation.timing is not None
     return max(evaluation.timing.workloads, key=lambda timed: timed.candidate.p50).workload

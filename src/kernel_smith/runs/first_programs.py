@@ -61,7 +61,7 @@ def begin_with(
 
 
 def first_programs(state: RunState, race: TryOut | None = None) -> list[Opener]:
-    """What the run is to begin with and has not begun with yet. `race` sweeps programs."""
+    """Return what the run is to begin with and has not begun with yet. `race` sweeps programs."""
 
     def opening(candidate: Candidate) -> Callable[[], Proposal]:
         summary = f"the program that the run starts from: {candidate.name}"
@@ -139,8 +139,8 @@ class _Seeds:
         return Proposal(candidate=made.candidate, proposer=_SEED, summary=summary)
 
     def _first(self) -> Future[Seed]:
-        """The first one, or what was wrong with it. In a run that is resumed it is made again if
-        others are still to come."""
+        """Return the first one, or what was wrong with it. In a run that is resumed it is made
+        again if others are still to come."""
         from kernel_smith.proposers.seed import make_seed
 
         with self._making:
@@ -202,7 +202,7 @@ class _Seeds:
         return Proposal(candidate=seed.candidate, proposer=_SEED, summary=summary)
 
     def _after_race(self, place: int, others: Sequence[Opening]) -> Proposal:
-        """What is to be judged, one after the other, and then the reasons why no more is."""
+        """Return what is to be judged, one after the other, and then the reasons why no more is."""
         with self._racing:
             if self._raced is None:
                 self._raced = Outcome((), ("the race was broken off",))

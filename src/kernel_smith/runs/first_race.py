@@ -48,7 +48,7 @@ def hold_race(task: Task, first: Candidate, others: Sequence[Proposal], race: Tr
 
 
 def _different(first: Candidate, others: Sequence[Proposal]) -> list[Proposal]:
-    """Those that differ in more than their looks."""
+    """Return those that differ in more than their looks."""
     known = {fingerprint(first)}
     found = []
     for each in others:

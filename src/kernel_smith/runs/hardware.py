@@ -29,7 +29,7 @@ def describe_hardware(evaluation: Evaluation) -> str:
 
 
 def _work(takes: Roofline | WorkloadWork) -> str:
-    """What a workload takes at least, whoever does it."""
+    """Return what a workload takes at least, whoever does it."""
     flops = f", {takes.flops / 1e9:.3g} GFLOP" if takes.flops else ""
     return f"Workload {takes.workload}: {takes.bytes / 1e6:.3g} MB to be moved{flops}"
 

@@ -262,13 +262,14 @@ class Loop:
         return asked < config.proposals_in_flight and busy < room
 
     def _rounds_left(self) -> float:
-        """How many answers may still be asked for."""
+        """Tell how many answers may still be asked for."""
         limit = self.state.config.budget.rounds
         coming = len(self._asked) + len(self._ready)
         return math.inf if limit is None else limit - self.state.rounds - coming
 
     def _evaluations_left(self) -> float:
-        """How many programs there is room for; a first one that takes its time has its place."""
+        """Tell how many programs there is room for; a first one that takes its time has its
+        place."""
         limit = self.state.config.budget.evaluations
         if limit is None:
             return math.inf

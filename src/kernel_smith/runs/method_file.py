@@ -43,7 +43,7 @@ def is_method_file(name: str | None) -> bool:
 
 
 def read_method(name: str) -> dict[str, Any]:
-    """The fields of a configuration that a file declares; `method` is among them."""
+    """Return the fields of a configuration that a file declares; `method` is among them."""
     path = Path(name)
     try:
         declared = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -65,7 +65,7 @@ def read_method(name: str) -> dict[str, Any]:
 
 
 def declared_config(config: RunConfig, declared: dict[str, Any], name: str) -> RunConfig:
-    """A configuration with what a file declares in place of its own."""
+    """Return a configuration with what a file declares in place of its own."""
     try:
         return RunConfig.model_validate(config.model_dump() | declared)
     except ValidationError as error:

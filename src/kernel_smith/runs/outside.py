@@ -162,7 +162,7 @@ def _best(state: RunState) -> str:
 
 
 def _next_ask(strategy: Strategy, state: RunState, rng: random.Random) -> Ask | None:
-    """What the run's method would ask for next; None if that is no change of a program."""
+    """Return what the run's method would ask for next; None if that is no change of a program."""
     try:
         asked = strategy.next(state, tuple(state.config.proposers), rng)
     except Exhausted:
@@ -189,6 +189,6 @@ def _assignment(state: RunState, request: Request, parent: str | None) -> Assign
 
 
 def _settings(config: RunConfig) -> Settings:
-    """Those of the run's models, or the usual ones where it has none."""
+    """Return those of the run's models, or the usual ones where it has none."""
     stored = config.settings.get("model")
     return Settings(models=(_NOBODY,)) if stored is None else make_settings(stored)

@@ -96,7 +96,7 @@ NEED_A_MODEL = ("scientist", "roles")
 
 
 def settings_of(method: str, backend: str) -> dict[str, dict[str, Any]]:
-    """What a method is given beside a preset's configuration."""
+    """Return what a method is given beside a preset's configuration."""
     if method == PLAN_EDIT:
         from kernel_smith.proposers.mutator import EDITS
 

@@ -54,8 +54,8 @@ class Challenge:
 
 
 def options_for_best(config: RunConfig) -> Options:
-    """How a program is evaluated that may be the best: with a list of its kernels, what they take
-    of the device and how full it is, where somebody takes part who reads that."""
+    """Tell how a program is evaluated that may be the best: with a list of its kernels, what
+    they take of the device and how full it is, where somebody takes part who reads that."""
     if not _READERS & config.proposers.keys():
         return config.options
     return config.options.model_copy(update={"profile": True})

@@ -31,7 +31,7 @@ def request_of(state: RunState, ask: Ask, seed: int) -> Request:
 
 
 def target_of(state: RunState) -> str:
-    """What the framework's compiler reaches, as far as this run knows."""
+    """Return what the framework's compiler reaches, as far as this run knows."""
     told = [
         text.format(ratio=state.baselines[name])
         for name, text in _TARGETS.items()

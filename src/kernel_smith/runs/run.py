@@ -95,7 +95,7 @@ class Run:
         engine: Evaluator,
         audience: Audience,
     ) -> Loop:
-        """A loop, ready to run; whoever holds it can stop it."""
+        """Return a loop, ready to run; whoever holds it can stop it."""
         if self.begun is not None:
             audience(self.begun, self.state)
         for step in self.state.steps.values():
@@ -205,7 +205,7 @@ def _with_winners(store: Store, task: Task, config: RunConfig) -> RunConfig:
 
 
 def fold(store: Store, name: str) -> RunState:
-    """The state of a run, from all of its events."""
+    """Return the state of a run, from all of its events."""
     first, later = _events(store, name)
     state = RunState.begin(first)
     for event in later:
@@ -214,7 +214,7 @@ def fold(store: Store, name: str) -> RunState:
 
 
 def replay(store: Store, name: str) -> tuple[RunState, Strategy]:
-    """The state of a run, and its method as far as it has come."""
+    """Return the state of a run, and its method as far as it has come."""
     first, later = _events(store, name)
     state, strategy = RunState.begin(first), make_strategy(first.config)
     for event in later:
@@ -224,7 +224,7 @@ def replay(store: Store, name: str) -> tuple[RunState, Strategy]:
 
 
 def _events(store: Store, name: str) -> tuple[RunStarted, Iterator[Event]]:
-    """The first event of a run, and the others."""
+    """Return the first event of a run, and the others."""
     events = (event for _, event in store.events(name))
     first = next(events, None)
     if not isinstance(first, RunStarted):

@@ -134,8 +134,8 @@ class RunState(RunFacts):
         return f"step {step.number}, {step.proposal.summary or 'a change'!r}: {verdict}"
 
     def failures_of(self, parent: str | None) -> tuple[Failure, ...]:
-        """What was made from a program, or from those that it descends from, and failed; the
-        nearest and newest last. None: first programs."""
+        """Return what was made from a program, or from those that it descends from, and failed;
+        the nearest and newest last. None: first programs."""
         found: list[Failure] = []
         for name in self.lineage(parent):
             missing = _FAILURES_SHOWN - len(found)
@@ -157,7 +157,7 @@ class RunState(RunFacts):
             candidate = step.parent
 
     def steps_about(self, candidate: str) -> tuple[Step, ...]:
-        """The steps that led to a program, or away from it."""
+        """Return the steps that led to a program, or away from it."""
         return tuple(self._concerned.get(candidate, ()))
 
     def is_challenging(self, elite: Elite) -> bool:

@@ -64,7 +64,7 @@ def nearest_winners(task: Task, finds: Iterable[Find]) -> list[Winner]:
 
 
 def finds_of_store(store: Store, backend: str) -> Iterator[Find]:
-    """The winners of its newest runs."""
+    """Yield the winners of its newest runs."""
     for run in store.runs()[:_LOOKED_AT]:
         best, name = run.best, run.best_candidate
         if run.backend != backend or not run.confirmed or best is None or name is None:
@@ -75,7 +75,7 @@ def finds_of_store(store: Store, backend: str) -> Iterator[Find]:
 
 
 def finds_at(place: Path, backend: str) -> Iterator[Find]:
-    """The winners of a store's file, or of all records in a folder."""
+    """Yield the winners of a store's file, or of all records in a folder."""
     if place.is_dir():
         yield from _finds_in(place, backend)
         return
@@ -84,7 +84,7 @@ def finds_at(place: Path, backend: str) -> Iterator[Find]:
 
 
 def _finds_in(folder: Path, backend: str) -> Iterator[Find]:
-    """Those that were written for built-in tasks: of others no reference is known."""
+    """Yield those that were written for built-in tasks: of others no reference is known."""
     for path in sorted(folder.rglob(_RECORD)):
         try:
             evaluation = Evaluation.model_validate_json(path.read_bytes())

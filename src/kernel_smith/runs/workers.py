@@ -98,8 +98,9 @@ def _try_out(config: RunConfig, engine: Evaluator | None) -> TryOut | None:
 
 
 def race_of(config: RunConfig, engine: Evaluator) -> TryOut | None:
-    """How the compiler's programs for a GPU are compared before any of them is judged but the
-    first; None where the engine cannot, or nothing would be timed. For a CPU there are too few."""
+    """Tell how the compiler's programs for a GPU are compared before any of them is judged but
+    the first; None where the engine cannot, or nothing would be timed. For a CPU there are too
+    few."""
     is_gpu = find_backend(config.backend).gpu
     return _sweeps(config, engine, _RACE_SHARE) if is_gpu and not config.untimed else None
 

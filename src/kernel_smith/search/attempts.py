@@ -16,7 +16,7 @@ _LONGEST = 160
 
 
 def attempts_of(steps: Iterable[Step], state: RunState) -> Iterator[Attempt]:
-    """Those that were evaluated, with what their last measuring says."""
+    """Yield those that were evaluated, with what their last measuring says."""
     for step in steps:
         if step.evaluation is None:
             continue
@@ -39,8 +39,8 @@ def _attempt(step: Step, state: RunState) -> Attempt:
 
 
 def lineage_attempts(state: RunState, parent: str | None, most: int) -> tuple[Attempt, ...]:
-    """The last ones that were made from a program or from its ancestors and worked, slower ones
-    included; the nearest and newest last."""
+    """Return the last ones that were made from a program or from its ancestors and worked,
+    slower ones included; the nearest and newest last."""
     found: list[Attempt] = []  # the newest first
     for name in state.lineage(parent):
         made = (step for step in reversed(state.steps_about(name or "")) if step.parent == name)

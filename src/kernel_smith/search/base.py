@@ -37,7 +37,7 @@ class Strategy(Protocol):
     """Called from one thread."""
 
     def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask | None:
-        """What is to be asked now; None to wait for what is under way. Raises `Exhausted`.
+        """Return what is to be asked now; None to wait for what is under way. Raises `Exhausted`.
 
         `free` names the workers that can take an ask, one at least; while there is no program yet,
         those of them that can write a first one. Whatever is drawn at random is drawn from `rng`.

@@ -67,7 +67,7 @@ class Contrastive:
             self._buckets.setdefault(bucket, {})[name] = score
 
     def _draw(self, rng: Random) -> list[str]:
-        """One program, or two of different buckets, the faster first."""
+        """Return one program, or two of different buckets, the faster first."""
         left = sorted(self._buckets)
         drawn: list[int] = []
         spread = max(1, left[-1] - left[0]) if left else 1

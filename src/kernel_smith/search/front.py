@@ -37,7 +37,7 @@ class WorkloadFront:
             self._place(name, speeds)
 
     def specialists(self) -> dict[str, str]:
-        """The fastest program of each workload; of equals the one that came first."""
+        """Return the fastest program of each workload; of equals the one that came first."""
         if self._specialists is None:
             found: dict[str, str] = {}
             for name, speeds in self.members.items():
@@ -64,7 +64,7 @@ def _beats(one: Speeds, other: Speeds) -> bool:
 
 
 def workload_scores(elite: Elite) -> Speeds:
-    """The lower end of the speedup on each workload; nothing for what earned no timing."""
+    """Return the lower end of the speedup on each workload; nothing for what earned no timing."""
     timing = elite.evaluation.timing
     if timing is None or score(elite.evaluation) <= 0:
         return {}

@@ -88,7 +88,7 @@ class PlanEdit:
         return Ask(worker=worker, parent=parent, context=(*context, plan), label={_EDIT: edit})
 
     def _choose(self, parent: str, worker: str, state: RunState, rng: Random) -> str | None:
-        """The edit that promises most; None if there is none that was not in vain here."""
+        """Return the edit that promises most; None if there is none that was not in vain here."""
         open_to = [edit for edit in self._edits if (worker + edit, parent) not in self._vain]
         total = 1 + sum(self._tried.values())
         rng.shuffle(open_to)  # of equals any

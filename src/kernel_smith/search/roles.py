@@ -86,7 +86,7 @@ class Roles:
         return self._plan(self._select(state, rng), state)
 
     def _select(self, state: RunState, rng: Random) -> str:
-        """The best program that is worth going on with, or any leaf."""
+        """Return the best program that is worth going on with, or any leaf."""
         working = [name for name in state.ranking.scores if state.ranking.score(name) > 0]
         alive = [name for name in working if not self._is_dead(name, state)] or working
         leaves = [name for name in alive if not self._children.get(name)]

@@ -79,7 +79,7 @@ class Experiment:
 
 
 def experiments_in(text: str) -> list[Experiment]:
-    """The plans of a designer's answer."""
+    """Return the plans of a designer's answer."""
     return [
         Experiment(found["text"], *(float(found[name].strip(".") or 0) for name in _NUMBERS))
         for found in _PLAN.finditer(text)
@@ -190,7 +190,8 @@ def _listed(state: RunState) -> list[str]:
 
 
 def _selected(text: str, state: RunState) -> tuple[str | None, str | None]:
-    """The base and the reference that are named; the best where the base is not to be found."""
+    """Return the base and the reference that are named; the best where the base is not to be
+    found."""
     best = state.best.candidate.content_hash if state.best is not None else None
     return _named("base", text, state) or best, _named("reference", text, state)
 

@@ -49,7 +49,7 @@ class Scratchpad:
         self.text = ""
 
     def ask(self, state: RunState, worker: str) -> Ask | None:
-        """The request to rewrite the notes, if it is time and this is the one who can."""
+        """Return the request to rewrite the notes, if it is time and this is the one who can."""
         due = self._on and self._fresh >= _EVERY and not self._is_asked
         if worker != THINKER or not due or state.best is None:
             return None

@@ -63,7 +63,7 @@ All others, and those that are differentiated, are answered by the module's own 
 
 
 def own_imports(source: str) -> str:
-    """A candidate whose `kernel_smith.inline` is looked for beside it. Raises `BadInput`."""
+    """Return a candidate whose `kernel_smith.inline` is looked for beside it. Raises `BadInput`."""
     lines = source.splitlines(keepends=True)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom) and (text := _relative(node)):
@@ -176,7 +176,7 @@ def _readme(spec: Spec, folder: str, title: str) -> str:
 
 
 def load(path: Path) -> Replacement:
-    """What was saved there. Raises `BadInput` if nothing was."""
+    """Return what was saved there. Raises `BadInput` if nothing was."""
     try:
         spec = Spec.read(path)
     except (OSError, ValueError, TypeError) as error:

@@ -41,7 +41,8 @@ class Optimized:
     def of(
         cls, state: RunState, why_ended: str, original: torch.nn.Module | None = None
     ) -> Optimized:
-        """The best of a run that has one, with the figures that did not choose it if there are."""
+        """Return the best of a run that has one, with the figures that did not choose it if
+        there are."""
         assert state.best is not None
         final = state.confirmation
         if final is None or final.stage is Stage.UNSTABLE:  # it is right, and was timed before
@@ -67,7 +68,7 @@ class Optimized:
         return self.candidate.source
 
     def module(self, of: torch.nn.Module | None = None) -> torch.nn.Module:
-        """A drop-in for the module that was optimized, or for another one of its kind.
+        """Return a drop-in for the module that was optimized, or for another one of its kind.
 
         It shares the module's parameters and has its `state_dict`. A kernel that was shown to be
         slower is a warning. Calls of the verified sizes are
@@ -93,7 +94,7 @@ class Optimized:
         seconds: float = 10.0,
         **named: Any,
     ) -> ModelGain:
-        """What the kernel is worth in a whole model that is called with these arguments.
+        """Return what the kernel is worth in a whole model that is called with these arguments.
 
         Measures `seconds` each way: as the model is called, and on a GPU also as a CUDA graph.
         """
@@ -171,7 +172,8 @@ def spec_of(
     facts: dict[str, Any],
     original: torch.nn.Module | None = None,
 ) -> Spec:
-    """What is known of an accepted candidate. Raises `BadInput` for one that must not be used."""
+    """Return what is known of an accepted candidate. Raises `BadInput` for one that must not be
+    used."""
     from kernel_smith.shipping.folder import own_imports
     from kernel_smith.shipping.runtime.spec import Spec
     from kernel_smith.shipping.runtime.state import fingerprint

@@ -52,7 +52,8 @@ def pull_request(
     commands: Sequence[str] | None = None,
     licence: str = _OUR_PARTS,
 ) -> str:
-    """The text that a maintainer reads first: what changes, what was measured, where it is from.
+    """Return the text that a maintainer reads first: what changes, what was measured, where it is
+    from.
 
     `commands` try it out; by default those of a package. `licence` says whose parts are in it.
     """

@@ -40,7 +40,7 @@ cpp, cuda, maca, hip = map(_dialect, ("cpp", "cuda", "maca", "hip"))
 
 
 def _built(dialect: str, source: str, flags: tuple[str, ...]) -> Path:
-    """The compiled library, kept by all that decides what is in it."""
+    """Return the compiled library, kept by all that decides what is in it."""
     row = json.loads((Path(__file__).parent / COMPILERS).read_text("utf-8"))[dialect]
     command = [*_compiler(row), *flags]
     key = hashlib.sha256("\0".join([*command, _processor(), source]).encode()).hexdigest()
@@ -97,7 +97,7 @@ def _architecture(row: dict[str, Any]) -> str:
 
 @functools.cache
 def _processor() -> str:
-    """What decides the meaning of -march=native."""
+    """Return what decides the meaning of -march=native."""
     try:
         rows = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -129,7 +129,7 @@ class _Closure:
                 self._define(name, file.path, f"{name} = {imported.name}")
 
     def _need_from_star(self, file: _File, name: str) -> bool:
-        """Whether the name came from another file of the project by `from ... import *`."""
+        """Tell whether the name came from another file of the project by `from ... import *`."""
         for statement in file.statements:
             if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
                 _, imported = next(imports_of(file.own, statement))
@@ -152,7 +152,8 @@ class _Closure:
             self._definitions.append(text)
 
     def _file_of(self, module: str) -> Path | None:
-        """Where the project keeps a module; None if it is not the project's, or is a folder."""
+        """Tell where the project keeps a module; None if it is not the project's, or is a
+        folder."""
         base = self._root.joinpath(*module.split("."))
         candidates = [base.with_name(base.name + ".py"), base / "__init__.py"]
         return next((path for path in candidates if path.is_file()), None)
@@ -179,7 +180,7 @@ def _parsed(path: Path, inside: Path, text: str) -> _File:
 
 
 def _bound(statement: ast.stmt) -> list[str]:
-    """The names that a statement gives to its module."""
+    """Return the names that a statement gives to its module."""
     if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
         return []
     table = symtable.symtable(ast.unparse(statement), "theirs", "exec")

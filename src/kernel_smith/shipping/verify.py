@@ -40,7 +40,7 @@ _EXACTLY = """\
 def task_against(
     task: Task, checkout: Path, root: str, function: str, call: str | None, *, exact: bool = True
 ) -> Task:
-    """The task with a function of a checkout, FILE:FUNCTION, as its reference.
+    """Return the task with a function of a checkout, FILE:FUNCTION, as its reference.
 
     `root` is the folder of the checkout that the project's imports start from.
     """
@@ -61,7 +61,7 @@ def task_against(
 
 
 def comparison(evaluation: Evaluation, function: str) -> list[str]:
-    """What a judge found, as lines: before is theirs, after is ours."""
+    """Return what a judge found, as lines: before is theirs, after is ours."""
     if not evaluation.ok:
         return [f"refused: {evaluation.reason}: {evaluation.message}"]
     if evaluation.timing is None:
@@ -83,7 +83,7 @@ def _ratio(speedup: Interval) -> str:
 
 
 def held_against(task: Task, theirs: str, call: str, origin: str, *, exact: bool = True) -> Task:
-    """The task with a reference that calls a function of another project. Raises `BadInput`.
+    """Return the task with a reference that calls a function of another project. Raises `BadInput`.
 
     `theirs` defines the function. `call` is an expression of the arguments of `forward` and of
     `self`, or statements that end with `return`. `exact`: is the task's formula in double precision
@@ -104,7 +104,7 @@ def held_against(task: Task, theirs: str, call: str, origin: str, *, exact: bool
 
 
 def _statements(call: str) -> str:
-    """The call as statements that return its result."""
+    """Return the call as statements that return its result."""
     text = textwrap.dedent(call).strip()
     try:
         tree = ast.parse(text, mode="eval")
@@ -123,7 +123,7 @@ def _statements(call: str) -> str:
 
 
 def _forward(task: Task) -> ast.FunctionDef:
-    """The reference's `forward`, whose arguments the call is made of."""
+    """Return the reference's `forward`, whose arguments the call is made of."""
     classes = [node for node in ast.parse(task.source).body if isinstance(node, ast.ClassDef)]
     body = [statement for node in classes if node.name == "Model" for statement in node.body]
     for method in body:
@@ -148,7 +148,7 @@ def _check_names(task: Task, theirs: str) -> None:
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """What a text defines, and what it imports."""
+    """Return what a text defines, and what it imports."""
     symbols = symtable.symtable(source, "task", "exec").get_symbols()
     imported = {symbol.get_name() for symbol in symbols if symbol.is_imported()}
     return {s.get_name() for s in symbols if s.is_assigned()} - imported, imported

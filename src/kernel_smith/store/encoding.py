@@ -30,7 +30,7 @@ def _event_type() -> TypeAdapter[Event]:
 
 
 def encode(event: Event, keep: Keep) -> dict[str, Any]:
-    """The event's own part. `keep(kind, text)` stores a text and answers with its id."""
+    """Return the event's own part. `keep(kind, text)` stores a text and answers with its id."""
     if isinstance(event, StepProposed):
         proposal = event.proposal
         body = event.model_dump(
@@ -56,7 +56,7 @@ def encode(event: Event, keep: Keep) -> dict[str, Any]:
 
 
 def decode(body: dict[str, Any], fetch: Fetch) -> Event:
-    """The whole event. `fetch(id)` answers with a text."""
+    """Return the whole event. `fetch(id)` answers with a text."""
     if body["kind"] == "step-proposed":
         proposal = body["proposal"]
         proposal["candidate"]["source"] = fetch(proposal["candidate"]["source"])

@@ -216,7 +216,7 @@ class RunFacts:
 
 
 def gates_passed(evaluation: Evaluation) -> tuple[str, ...]:
-    """How far a program came: compiled, correct, honest, faster beyond doubt."""
+    """Tell how far a program came: compiled, correct, honest, faster beyond doubt."""
     passed: list[str] = []
     for gate, stopped in _STOPPED_AT.items():
         if evaluation.stage in stopped:
@@ -226,7 +226,8 @@ def gates_passed(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def curve_by_evaluation(facts: RunFacts) -> list[float]:
-    """The score of the best after each evaluation, and what was measured again before the next."""
+    """Return the score of the best after each evaluation, and what was measured again before the
+    next."""
     by_count = {lead.evaluations: lead.score for lead in facts.curve}
     reached, curve = 0.0, []
     for count in range(1, facts.funnel["evaluated"] + 1):

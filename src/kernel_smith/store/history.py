@@ -94,7 +94,7 @@ class History(RunFacts):
         return None if best is None else self.by_candidate[best]
 
     def was_best(self, facts: StepFacts) -> bool:
-        """Whether a step's program took the lead and held it; one that had luck did not."""
+        """Tell whether a step's program took the lead and held it; one that had luck did not."""
         return facts.candidate in self.ranking.held
 
     def add(self, event: Event) -> None:

@@ -75,7 +75,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds this lock."""
+    """Tell whether a living process holds this lock."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

@@ -46,13 +46,13 @@ class Ranking:
         return self._ended_with or self._leader
 
     def score(self, candidate: str | None) -> float:
-        """The speedup that is certain; zero where there is none."""
+        """Return the speedup that is certain; zero where there is none."""
         return self.scores.get(candidate, 0.0) if candidate is not None else 0.0
 
     def highest(
         self, among: Collection[str] | None = None, but: Collection[str] = ()
     ) -> str | None:
-        """The program that leads these, or all but those."""
+        """Return the program that leads these, or all but those."""
         chosen = [name for name in self.scores if name not in but]
         if among is not None:
             chosen = [name for name in chosen if name in among]

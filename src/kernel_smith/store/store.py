@@ -93,7 +93,7 @@ class Store(Closing):
     def events(
         self, run_id: str, after: int = 0, kinds: Collection[str] = ()
     ) -> Iterator[tuple[int, Event]]:
-        """The events of a run with a sequence number above `after`, in order.
+        """Yield the events of a run with a sequence number above `after`, in order.
 
         `kinds`: only these; all if none is named. Reads page by page: memory stays flat, and
         writers are not held up. Events that are appended meanwhile are included.
@@ -113,7 +113,7 @@ class Store(Closing):
                 yield after, self._decode(stored, f"event {after} of run {run_id}")
 
     def event(self, run_id: str, sequence: int) -> Event:
-        """The one event with this number."""
+        """Return the one event with this number."""
         run, last = self._run(run_id)
         with self._mutex, explained(self._path):
             row = self._connection.execute(
@@ -127,18 +127,18 @@ class Store(Closing):
         return self._decode(row[0], f"event {sequence} of run {run_id}")
 
     def runs(self) -> list[RunSummary]:
-        """Every run, the newest first. Parses no event."""
+        """Return every run, the newest first. Parses no event."""
         with self._mutex, explained(self._path):
             return summary.read(self._connection, lambda run: is_locked(self._lock_path(run)))
 
     def run_ids_matching(self, prefix: str) -> list[str]:
-        """The runs whose id starts like this, the newest first."""
+        """Return the runs whose id starts like this, the newest first."""
         with self._mutex, explained(self._path):
             rows = self._connection.execute("SELECT name FROM runs ORDER BY id DESC").fetchall()
         return [name for (name,) in rows if name.startswith(prefix)]
 
     def find_run(self, wanted: str) -> str:
-        """The run that an id, the unique beginning of one, or `latest` means."""
+        """Return the run that an id, the unique beginning of one, or `latest` means."""
         known = self.run_ids_matching("")
         if not known:
             raise BadInput(
@@ -157,7 +157,7 @@ class Store(Closing):
         raise BadInput(f"{wanted!r} may be {shown}", hint="write more of the id")
 
     def candidate(self, wanted: str) -> Candidate:
-        """A stored program by its hash."""
+        """Return a stored program by its hash."""
         with self._mutex, explained(self._path):
             row = None
             with contextlib.suppress(ValueError):
@@ -192,7 +192,7 @@ class Store(Closing):
                 raise
 
     def _run(self, run_id: str) -> tuple[int, int]:
-        """A run's key and its last sequence number."""
+        """Return a run's key and its last sequence number."""
         with self._mutex, explained(self._path):
             row = self._connection.execute(
                 "SELECT id, sequence FROM runs WHERE name = ?", (run_id,)

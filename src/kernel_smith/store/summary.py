@@ -137,7 +137,7 @@ _BEST = (
 
 
 def read(connection: sqlite3.Connection, is_running: Callable[[str], bool]) -> list[RunSummary]:
-    """Every run, the newest first."""
+    """Return every run, the newest first."""
     summaries = []
     for row in connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY id DESC").fetchall():
         run, name, task, backend, sequence, evaluations, started, last, ended, ended_with = row

@@ -42,7 +42,7 @@ class Texts:
         self._contents.clear()
 
     def keep(self, run: int, kind: str, content: str) -> int:
-        """The id of this text, stored now if it is new. Inside a transaction."""
+        """Return the id of this text, stored now if it is new. Inside a transaction."""
         digest = _digest(content)
         known = self._ids.get(digest)
         if known is not None:

@@ -23,7 +23,7 @@ _LIST_HINT = "see `kernel-smith tasks list`"
 
 
 def builtin_tasks(suite: str = "cpu") -> list[Task]:
-    """Every task of a suite, by family and then by name."""
+    """Return every task of a suite, by family and then by name."""
     if suite not in SUITES:
         raise BadInput(
             f"no suite is called {suite!r}, expected one of {listed(SUITES)}",

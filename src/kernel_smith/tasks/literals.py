@@ -17,7 +17,7 @@ class Entry(NamedTuple):
 
 
 def entries(file: TaskFile, node: ast.expr, what: str, line: int) -> list[Entry]:
-    """The entries of a dictionary with distinct string keys.
+    """Return the entries of a dictionary with distinct string keys.
 
     `what` names the dictionary in errors, and `line` is where its own key stands.
     """
@@ -48,7 +48,7 @@ def entries(file: TaskFile, node: ast.expr, what: str, line: int) -> list[Entry]
 
 
 def value_of(file: TaskFile, node: ast.expr) -> Any:
-    """The value of a literal; anything else is an error at the innermost offending place."""
+    """Return the value of a literal; anything else is an error at the innermost offending place."""
     offender = _not_literal(node)
     if offender is not None:
         raise file.error(
@@ -75,7 +75,7 @@ def check_text(file: TaskFile, line: int, text: str) -> None:
 
 
 def _not_literal(node: ast.expr) -> ast.expr | None:
-    """The innermost expression that keeps a literal from being one."""
+    """Return the innermost expression that keeps a literal from being one."""
     for child in _parts(node):
         offender = _not_literal(child)
         if offender is not None:

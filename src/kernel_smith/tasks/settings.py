@@ -33,7 +33,7 @@ class LocatedWorkload(NamedTuple):
 
 
 def read_settings(file: TaskFile) -> dict[str, Any]:
-    """The fields that `TASK` sets. `workloads` holds `LocatedWorkload`s."""
+    """Return the fields that `TASK` sets. `workloads` holds `LocatedWorkload`s."""
     node = _task_node(file)
     if node is None:
         return {}
@@ -51,7 +51,7 @@ def read_settings(file: TaskFile) -> dict[str, Any]:
 
 
 def _task_node(file: TaskFile) -> ast.expr | None:
-    """The expression that `TASK` is bound to: once, plainly, at the top of the module."""
+    """Return the expression that `TASK` is bound to: once, plainly, at the top of the module."""
     changes = [statement for statement in file.statements() if _changes_task(statement)]
     for statement in changes:
         plain = (
@@ -80,7 +80,7 @@ def _changes_task(statement: ast.stmt) -> bool:
 
 
 def _root_names(target: ast.expr) -> set[str]:
-    """The names that an assignment to `target` binds, or whose values it changes."""
+    """Return the names that an assignment to `target` binds, or whose values it changes."""
     if isinstance(target, (ast.Tuple, ast.List)):
         return set().union(*map(_root_names, target.elts))
     while isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
@@ -202,7 +202,8 @@ def _workload(file: TaskFile, entry: Entry) -> LocatedWorkload:
 
 
 def _plain(file: TaskFile, entry: Entry, value: Any) -> Any:
-    """The value as JSON would give it back, so that every process sees the same arguments."""
+    """Return the value as JSON would give it back, so that every process sees the same
+    arguments."""
     if isinstance(value, float) and not math.isfinite(value):
         raise _wrong(file, entry, value, "a finite number", f'"{entry.key}": 1e30')
     if value is None or isinstance(value, (str, bool, int, float)):

@@ -18,7 +18,7 @@ class Signature:
 
 
 def signature_of(function: ast.FunctionDef) -> Signature:
-    """The keywords a call may and must give; `by_position_only` are the required rest."""
+    """Return the keywords a call may and must give; `by_position_only` are the required rest."""
     args = function.args
     positional = [arg.arg for arg in (*args.posonlyargs, *args.args)]
     without_default = positional[: len(positional) - len(args.defaults)]

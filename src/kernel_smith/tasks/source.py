@@ -17,7 +17,7 @@ from kernel_smith.tasks.syntax import TaskFile, did_you_mean, listed, load
 
 
 def read_task(path: Path) -> Task:
-    """The task that a file defines. Raises `BadInput` if it does not define one."""
+    """Return the task that a file defines. Raises `BadInput` if it does not define one."""
     file = load(path)
     _check_model(file)
     settings = read_settings(file)
@@ -78,7 +78,8 @@ def _model_hint(classes: dict[str, ast.ClassDef]) -> str:
 
 
 def _has_forward(model: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
-    """Whether the class, or a class it derives from, brings `forward`, as far as can be seen."""
+    """Tell whether the class, or a class it derives from, brings `forward`, as far as can be
+    seen."""
     pending, seen = [model], {model.name}
     while pending:
         node = pending.pop()
@@ -114,7 +115,7 @@ def _is_plain_module(base: ast.expr) -> bool:
 def _checked_workloads(
     file: TaskFile, given: tuple[LocatedWorkload, ...] | None
 ) -> tuple[Workload, ...]:
-    """The workloads, each checked against what `get_inputs` and `get_init_inputs` take."""
+    """Return the workloads, each checked against what `get_inputs` and `get_init_inputs` take."""
     functions = file.functions()
     get_inputs = functions.get("get_inputs")
     if get_inputs is None:

@@ -26,7 +26,7 @@ class TaskFile:
     tree: ast.Module
 
     def error(self, line: int, what: str, hint: str) -> BadInput:
-        """An error in this file, for the caller to raise."""
+        """Return an error in this file, for the caller to raise."""
         return BadInput(f"{self.path}:{line}: {what}", hint=hint)
 
     def classes(self) -> dict[str, ast.ClassDef]:
@@ -36,7 +36,8 @@ class TaskFile:
         return {node.name: node for node in self.statements() if isinstance(node, ast.FunctionDef)}
 
     def statements(self) -> Iterator[ast.stmt]:
-        """Every statement of the module's own scope, also those inside `if`, `try`, `with`."""
+        """Yield every statement of the module's own scope, also those inside `if`, `try`,
+        `with`."""
         pending: list[ast.AST] = list(reversed(self.tree.body))
         while pending:
             node = pending.pop()

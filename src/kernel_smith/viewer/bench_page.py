@@ -45,7 +45,7 @@ class ResultBook:
         )
 
     def portion(self, name: str, number: int) -> WinnerPortion:
-        """The winners of `PORTION` rows, as far as their files are there."""
+        """Return the winners of `PORTION` rows, as far as their files are there."""
         folder = self._folder(name)
         rows = read_result(folder).rows
         chosen = range(number * PORTION, min(len(rows), (number + 1) * PORTION))

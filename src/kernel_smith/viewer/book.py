@@ -85,7 +85,8 @@ class RunBook:
             return run_page(fold, state, best, self._words(run, fold), self._path)
 
     def changes(self, run: str, after: int | None) -> RunChange | RunPage:
-        """What is new on a run's page since event `after`; all of it where nobody remembers."""
+        """Return what is new on a run's page since event `after`; all of it where nobody
+        remembers."""
         page = self.page(run)
         now = as_data(page)
         with self._lock:
@@ -97,7 +98,7 @@ class RunBook:
         return page if before is None else changes(before, now)
 
     def portion(self, run: str, number: int) -> StepPortion:
-        """The programs, evaluations and prompts of `PORTION` steps."""
+        """Return the programs, evaluations and prompts of `PORTION` steps."""
         with self._current(run) as fold:
             steps = list(islice(fold.traces.items(), number * PORTION, (number + 1) * PORTION))
         return StepPortion(

@@ -196,7 +196,8 @@ class RunFold:
     def _beside(
         self, evaluation: Evaluation, best: StepFacts, before: CurvePoint | None
     ) -> Interval | None:
-        """How much faster than the former best it was in the same rounds, if they were timed so."""
+        """Tell how much faster than the former best it was in the same rounds, if they were
+        timed so."""
         other = evaluation.beside
         if before is None or other is None or evaluation.candidate_hash != best.candidate:
             return None
@@ -204,7 +205,7 @@ class RunFold:
         return other.gain if other.candidate_hash == former else None
 
     def rooflines(self, positions: dict[int, int]) -> list[RooflinePoint]:
-        """Every workload of every step that has one."""
+        """Return every workload of every step that has one."""
         return [
             RooflinePoint(
                 position=positions[step],

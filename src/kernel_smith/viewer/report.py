@@ -97,7 +97,7 @@ def _contents(runs: Sequence[str], book: RunBook | None, results: ResultBook) ->
 def _details(
     sizes: dict[str, int], book: RunBook | None, results: ResultBook, tell: Told
 ) -> Iterator[tuple[str, Record]]:
-    """What pages ask for one by one: programs, evaluations, prompts."""
+    """Yield what pages ask for one by one: programs, evaluations, prompts."""
     for run, size in sizes.items():
         assert book is not None
         for portion in range(_portions(size)):

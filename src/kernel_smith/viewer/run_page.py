@@ -131,7 +131,7 @@ def _columns(fold: RunFold, positions: dict[int, int]) -> tuple[Names, StepColum
 def _numbered(
     values: Iterable[Name | None],
 ) -> tuple[tuple[Name, ...], list[int | None]]:
-    """The different values, and for each one which of them it is."""
+    """Return the different values, and for each one which of them it is."""
     known: dict[Name, int] = {}
     numbers = [None if each is None else known.setdefault(each, len(known)) for each in values]
     return tuple(known), numbers

@@ -15,12 +15,13 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from kernel_smith.evaluation.sandbox import triton_tools
+from kernel_smith.evaluation.sandbox.complaints import LONGEST_TRACEBACK
 from kernel_smith.evaluation.sandbox.device_memory import DeviceArena
 from kernel_smith.evaluation.sandbox.doorbell import Doorbell
 from kernel_smith.evaluation.sandbox.inductor_tools import announce_compiling
 from kernel_smith.evaluation.sandbox.kernel_events import kernel_events, profiling
 from kernel_smith.evaluation.sandbox.result_memory import ResultMemory
-from kernel_smith.evaluation.sandbox.runner import LONGEST_TRACEBACK, Handler, Runner, spoil
+from kernel_smith.evaluation.sandbox.runner import Handler, Runner, spoil
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 

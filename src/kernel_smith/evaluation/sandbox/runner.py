@@ -20,7 +20,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import gc
-import inspect
 import linecache
 import os
 import pickle
@@ -28,36 +27,32 @@ import statistics
 import sys
 import threading
 import time
-import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 import torch
 
-import kernel_smith
 from kernel_smith import inline
 from kernel_smith.evaluation.sandbox.arena import Arena, Slot, contiguous_stride, dtype_name
+from kernel_smith.evaluation.sandbox.complaints import (
+    SignatureMismatch,
+    check_signature,
+    describe_error,
+)
 from kernel_smith.evaluation.sandbox.extensions import replace_load_inline
 from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
 from kernel_smith.evaluation.sandbox.ledger import Ledger
+from kernel_smith.evaluation.sandbox.sharing import adopt, counterparts
 from kernel_smith.evaluation.sandbox.tree import flatten_result, unflatten
 from kernel_smith.evaluation.sandbox.wire import Channel
 from kernel_smith.inline.library import Device
 
-LONGEST_TRACEBACK = 8000
 _MOST_WORKLOADS = 256
 _NAMED = 5  # parameters
-_COMPILERS = {
-    "CompilationError": "compiler",
-    "PTXASError": "compiler",
-    "OutOfResources": "resources",
-}
 _EXTENSIONS = "cpp_extension"
 Handler = Callable[[dict[str, Any], list[int]], dict[str, Any]]
-_WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_OUR_FOLDER = os.path.join(os.path.dirname(kernel_smith.__file__), "")
 
 
 def warm_up() -> None:
@@ -73,10 +68,6 @@ def warm_up() -> None:
     # What exists now is never garbage. Were it searched, a child would copy all of it to mark it.
     gc.collect()
     gc.freeze()
-
-
-class SignatureMismatch(TypeError):
-    """The program does not take the arguments that the task hands over."""
 
 
 def _compile(model: torch.nn.Module, mode: str) -> Any:
@@ -204,13 +195,13 @@ class Runner:
             raise SignatureMismatch(f"{self._entry} must derive from torch.nn.Module")
         lacking = set(request["parameters"]) | set(request["statistics"])
         redrawn = 0
-        for name, parameter, shared in _counterparts(
+        for name, parameter, shared in counterparts(
             model.named_parameters(), request["parameters"]
         ):
-            differs = _adopt(parameter, self._inputs.view(shared))
+            differs = adopt(parameter, self._inputs.view(shared))
             redrawn += differs and name not in request["unlike_new"]
             lacking.discard(name)
-        for name, buffer, shared in _counterparts(model.named_buffers(), request["statistics"]):
+        for name, buffer, shared in counterparts(model.named_buffers(), request["statistics"]):
             buffer.copy_(self._inputs.view(shared))  # a call may change it
             lacking.discard(name)
         if self._compiled:
@@ -356,103 +347,9 @@ class Runner:
         return tensor.layout == torch.strided and tensor.device.type == self.device
 
 
-def _counterparts(
-    own: Iterable[tuple[str, torch.Tensor]], slots: dict[str, Any]
-) -> Iterator[tuple[str, Any, Slot]]:
-    """Tensors of a module for which the judge has values, by name and shape."""
-    for name, tensor in own:
-        if name in slots:
-            slot = Slot.from_json(slots[name])
-            if tuple(tensor.shape) == slot.shape:
-                yield name, tensor, slot
-
-
 def spoil(result: torch.Tensor) -> None:
     """Change every element."""
     if result.is_floating_point() or result.is_complex():
         result.fill_(torch.nan)
     else:
         result.bitwise_not_()
-
-
-def _adopt(parameter: torch.nn.Parameter, values: torch.Tensor) -> bool:
-    """Give a parameter the reference's values; was it drawn differently?
-
-    A program may have prepared a parameter in its constructor. One in another precision or layout
-    keeps its own memory; one that holds the same values in another order, or integers in place of
-    floating point numbers, is left as it is.
-    """
-    drawn = parameter.detach()
-    alike = torch.equal(drawn, values.to(drawn.dtype))
-    if not alike and (
-        drawn.is_floating_point() != values.is_floating_point() or _rearranged(drawn, values)
-    ):
-        return False
-    if drawn.dtype == values.dtype and drawn.stride() == values.stride():
-        parameter.data = values
-    elif not alike:
-        parameter.data.copy_(values)
-    return not alike
-
-
-def _rearranged(drawn: torch.Tensor, values: torch.Tensor) -> bool:
-    """Are these the same values in another order, as after a transposition or packing? To sort
-    them takes many times their memory; hardly any others have the same sum."""
-    if not drawn.is_floating_point() or drawn.numel() != values.numel():
-        return False
-    values = values.to(drawn.dtype)
-    if _sum_of_bits(drawn) != _sum_of_bits(values):
-        return False
-    mine, theirs = (t.double().flatten().sort().values for t in (drawn, values))
-    return torch.equal(mine, theirs)
-
-
-def _sum_of_bits(tensor: torch.Tensor) -> int:
-    """Sum the elements up as integers, which is exact in any order; the two zeros are one."""
-    bits = (tensor + 0.0).flatten().view(_WORDS[tensor.dtype.itemsize])
-    return int(bits.sum(dtype=torch.int64))
-
-
-def check_signature(function: Callable[..., Any], arguments: list[Any], what: str) -> None:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError as error:
-        raise SignatureMismatch(
-            f"{what} is called with {len(arguments)} arguments, but takes {signature}: {error}"
-        ) from None
-
-
-def describe_error(error: BaseException, operation: str) -> dict[str, str]:
-    """What went wrong, in the words of the untrusted process: feedback, never a verdict."""
-    if isinstance(error, SignatureMismatch):
-        kind = "signature"
-    elif isinstance(error, MemoryError | torch.OutOfMemoryError):
-        kind = "memory"
-    else:
-        kind = next((_COMPILERS[name] for name in _names(error) if name in _COMPILERS), "exception")
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_OUR_FOLDER)]
-    lines = traceback.format_list(own) + traceback.format_exception_only(error)
-    return {
-        "kind": kind,
-        "operation": operation,
-        "message": f"{type(error).__name__}: {_text(error)}"[:LONGEST_TRACEBACK],
-        "traceback": "".join(lines)[-LONGEST_TRACEBACK:],
-    }
-
-
-def _names(error: BaseException) -> list[str]:
-    """Of the classes that an exception of Triton's belongs to."""
-    classes = type(error).__mro__
-    return [c.__name__ for c in classes if c.__module__.startswith("triton.")]
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "<an exception without words>"

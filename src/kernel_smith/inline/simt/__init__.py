@@ -24,7 +24,7 @@ _ARGUMENTS = {
 
 
 def compiler_arguments(dialect: str) -> list[str]:
-    """What g++ or clang++ needs besides `-std=c++17` to compile a rewritten source."""
+    """Return what g++ or clang++ needs besides `-std=c++17` to compile a rewritten source."""
     chosen = _ARGUMENTS.get(dialect)
     if chosen is None:
         known = ", ".join(_ARGUMENTS)

@@ -56,7 +56,7 @@ class _Edit:
 
 
 def rewrite(source: str) -> str:
-    """The same program as C++ for the emulation, with the same lines."""
+    """Return the same program as C++ for the emulation, with the same lines."""
     tokens = _scan(source)
     edits: list[_Edit] = []
     for index, token in enumerate(tokens):
@@ -87,7 +87,7 @@ def _scan(source: str) -> list[_Token]:
 
 
 def _apply(source: str, edits: Sequence[_Edit]) -> str:
-    """The text with the edits made; the line breaks in what they replace stay."""
+    """Return the text with the edits made; the line breaks in what they replace stay."""
     pieces: list[str] = []
     position = 0
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
@@ -104,7 +104,7 @@ def _text(tokens: Sequence[_Token], index: int) -> str:
 
 
 def _adjacent(tokens: Sequence[_Token], index: int, mark: str) -> bool:
-    """Whether three of these marks stand here without anything between them."""
+    """Tell whether three of these marks stand here without anything between them."""
     three = tokens[index : index + 3]
     if len(three) < 3 or any(token.text != mark for token in three):
         return False
@@ -136,7 +136,7 @@ def _launch(tokens: Sequence[_Token], index: int) -> list[_Edit]:
 
 
 def _end_of_shape(tokens: Sequence[_Token], index: int) -> int | None:
-    """Where the `>>>` stands that ends the shape of a launch."""
+    """Tell where the `>>>` stands that ends the shape of a launch."""
     while index < len(tokens):
         text = tokens[index].text
         if text == ">" and _adjacent(tokens, index, ">") and _text(tokens, index + 3) == "(":
@@ -150,7 +150,7 @@ def _end_of_shape(tokens: Sequence[_Token], index: int) -> int | None:
 
 
 def _callee(tokens: Sequence[_Token], index: int) -> int | None:
-    """The first token of the kernel's name, which ends before `index`: `a::b<c, d>`."""
+    """Return the first token of the kernel's name, which ends before `index`: `a::b<c, d>`."""
     first = None
     while True:
         index -= 1
@@ -172,7 +172,7 @@ def _callee(tokens: Sequence[_Token], index: int) -> int | None:
 
 
 def _closing(tokens: Sequence[_Token], index: int) -> int:
-    """The bracket that closes the one at `index`; the last token where none does."""
+    """Return the bracket that closes the one at `index`; the last token where none does."""
     depth = 0
     for at in range(index, len(tokens)):
         depth += (tokens[at].text in _CLOSER) - (tokens[at].text in _OPENER)
@@ -182,7 +182,7 @@ def _closing(tokens: Sequence[_Token], index: int) -> int:
 
 
 def _opening(tokens: Sequence[_Token], index: int) -> int | None:
-    """The bracket that opens what the one at `index` closes."""
+    """Return the bracket that opens what the one at `index` closes."""
     angles = tokens[index].text == ">"
     depth = 0
     while index >= 0:
@@ -253,7 +253,7 @@ def _assembly(tokens: Sequence[_Token], index: int) -> list[_Edit]:
 
 
 def _after_capture(tokens: Sequence[_Token], index: int) -> bool:
-    """Whether a qualifier follows the capture of a lambda: `[=] __device__ (int i) {...}`."""
+    """Tell whether a qualifier follows the capture of a lambda: `[=] __device__ (int i) {...}`."""
     while _text(tokens, index) in _LAMBDA_QUALIFIERS:
         index -= 1
     return _text(tokens, index) == "]"

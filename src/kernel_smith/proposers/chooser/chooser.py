@@ -66,7 +66,7 @@ class Chooser:
                     return option, advice
 
     def _menu(self, elite: Elite) -> tuple[Menu, int]:
-        """The options that were not tried, and how many were."""
+        """Return the options that were not tried, and how many were."""
         parent = elite.candidate
         with self._lock:
             tried = frozenset(self._tried[parent.content_hash])

@@ -121,7 +121,7 @@ def _changes(before: dict[str, int], after: dict[str, int]) -> Features:
 
 
 def _loops_around(source: str, place: int) -> int:
-    """How many loops with a block are open at a place in the text."""
+    """Tell how many loops with a block are open at a place in the text."""
     opened: list[bool] = []
     for found in _BRACES.finditer(source, 0, place):
         if found[0] != "}":
@@ -132,7 +132,8 @@ def _loops_around(source: str, place: int) -> int:
 
 
 def _strides(here: str) -> Features:
-    """How the first loop's variable is used: as the last part of an index, or times something."""
+    """Tell how the first loop's variable is used: as the last part of an index, or times
+    something."""
     loop = _LOOP.search(here)
     if loop is None:
         return {}
@@ -143,7 +144,7 @@ def _strides(here: str) -> Features:
 
 
 def _end_of_statement(text: str, start: int) -> int:
-    """Where the block or statement ends that begins here, by its brackets."""
+    """Tell where the block or statement ends that begins here, by its brackets."""
     depth = 0
     for index in range(start, min(start + _LONGEST_STATEMENT, len(text))):
         character = text[index]

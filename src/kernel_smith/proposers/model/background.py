@@ -32,7 +32,7 @@ class Background:
         self._last.append(work)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result. Raises `Stopped` once this is closed."""
+        """Return the coroutine's result. Raises `Stopped` once this is closed."""
         future = self.submit(work)
         try:
             return future.result()
@@ -42,7 +42,7 @@ class Background:
             future.cancel()  # the calling thread was interrupted: nobody waits for the answer
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """The coroutine's result to come. It is cancelled when this is closed."""
+        """Return the coroutine's result to come. It is cancelled when this is closed."""
         # Under the lock: what is submitted to a loop that has just been closed would never end.
         with self._lock:
             if not self._closed:

@@ -21,7 +21,7 @@ class Block:
 
 
 def without_thoughts(text: str) -> str:
-    """The answer without what the model thought aloud.
+    """Return the answer without what the model thought aloud.
 
     Some servers cut the opening tag off, and a thought that never ends hides all that follows it.
     """
@@ -41,7 +41,7 @@ def _comes_first(text: str, opening: str, closing: str) -> bool:
 
 
 def find_blocks(text: str) -> tuple[list[Block], str]:
-    """The fenced blocks with any tag, in order, and the prose around them."""
+    """Return the fenced blocks with any tag, in order, and the prose around them."""
     blocks: list[Block] = []
     prose: list[str] = []
     inside: list[str] = []

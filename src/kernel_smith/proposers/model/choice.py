@@ -58,7 +58,7 @@ class Choice:
         return chance.choices(models, weights)[0]
 
     def _shares(self) -> Mapping[str, float]:
-        """What each model may be hoped to gain for its price, beside the best of them."""
+        """Return what each model may be hoped to gain for its price, beside the best of them."""
         with self._lock:
             records = self._records.values()
             answers = sum(each.answers for each in records)

@@ -65,7 +65,7 @@ class Client:
         self._used = False
 
     async def ask(self, messages: tuple[Message, ...], bill: Bill) -> Answer:
-        """The model's answer; what it cost is added to `bill`. Raises `ModelError`.
+        """Return the model's answer; what it cost is added to `bill`. Raises `ModelError`.
 
         Runs on the background's loop, as all coroutines here do.
         """
@@ -127,7 +127,7 @@ class Client:
 def count(
     model: Model, messages: tuple[Message, ...], received: Received, seconds: float
 ) -> tuple[Usage, bool]:
-    """What an attempt took, and whether that is an estimate.
+    """Return what an attempt took, and whether that is an estimate.
 
     An answer that broke off is charged as far as it came: the server has computed it.
     """
@@ -154,7 +154,7 @@ def count(
 def _believable(
     usage: dict[str, Any] | None, messages: tuple[Message, ...], said: str, model: Model
 ) -> tuple[int, int, int] | None:
-    """The server's own count, unless it cannot be."""
+    """Return the server's own count, unless it cannot be."""
     if usage is None:
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -77,7 +77,7 @@ class Model(Record):
         return os.environ.get(self.api_key_env) or None if self.api_key_env else None
 
     def dollars(self, prompt: int, cached: int, completion: int) -> float:
-        """What the tokens cost; nothing where no price is known."""
+        """Return what the tokens cost; nothing where no price is known."""
         full = self.price_prompt or 0.0
         reduced = full if self.price_cached is None else self.price_cached
         plain = (prompt - cached) * full + cached * reduced
@@ -124,7 +124,7 @@ class Settings(Record):
 
 
 def read_settings(path: Path) -> Settings:
-    """The settings of a TOML file."""
+    """Return the settings of a TOML file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -150,7 +150,8 @@ def make_settings(content: dict[str, Any], *, where: str = "model settings") -> 
 
 
 def parse_model(text: str) -> Model:
-    """A model from a command line: `NAME` or `NAME@BASE_URL`, then `,key=value` for all else."""
+    """Return a model from a command line: `NAME` or `NAME@BASE_URL`, then `,key=value` for all
+    else."""
     head, *pairs = text.split(",")
     name, at, address = head.partition("@http")
     if (not at and "@" in head) or not all("=" in pair for pair in pairs):

@@ -64,7 +64,7 @@ def _if_new(parsed: Program | Refusal, recall: Callable[[str], str]) -> Program 
 
 
 async def think(client: Client, messages: tuple[Message, ...]) -> Note:
-    """An answer in words. A `ModelError` carries the conversation as far as it went."""
+    """Return an answer in words. A `ModelError` carries the conversation as far as it went."""
     bill = Bill()
     response = ""
     try:

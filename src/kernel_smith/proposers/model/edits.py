@@ -49,7 +49,8 @@ def has_edits(text: str) -> bool:
 
 
 def find_edits(text: str) -> list[Edit]:
-    """The blocks of an answer, in order. Raises `EditRefused` for one that is not complete."""
+    """Return the blocks of an answer, in order. Raises `EditRefused` for one that is not
+    complete."""
     edits: list[Edit] = []
     search: list[str] = []
     replace: list[str] = []
@@ -79,7 +80,7 @@ def find_edits(text: str) -> list[Edit]:
 
 
 def apply_edits(source: str, edits: list[Edit]) -> str:
-    """The program after all blocks, one after the other. Raises `EditRefused`."""
+    """Return the program after all blocks, one after the other. Raises `EditRefused`."""
     lines = source.splitlines()
     for number, edit in enumerate(edits, 1):
         search, replace = _without_outer_blanks(edit)
@@ -104,7 +105,7 @@ def _without_outer_blanks(edit: Edit) -> tuple[list[str], list[str]]:
 
 
 def _locate(lines: list[str], search: list[str], number: int) -> tuple[int, str]:
-    """Where the search lines are, and what the replacement must be indented by: `+   ` or `-   `.
+    """Tell where the search lines are, and what the replacement must be indented by: `+ ` or `- `.
 
     Ever more tolerant comparisons are tried until one finds something.
     """
@@ -130,7 +131,7 @@ def _places(lines: list[str], wanted: list[str]) -> Iterator[int]:
 
 
 def _shift(found: str, written: str) -> str:
-    """How the program's indentation differs from the block's."""
+    """Tell how the program's indentation differs from the block's."""
     there, here = _indent(found), _indent(written)
     if there.startswith(here):
         return "+" + there[len(here) :]

@@ -209,7 +209,8 @@ def _key_hint(model: Model, status: int) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """How long to wait, from a number of seconds or a date. None if the server does not say."""
+    """Tell how long to wait, from a number of seconds or a date. None if the server does not
+    say."""
     value = headers.get("Retry-After", "").strip()
     try:
         return max(0.0, float(value))

@@ -36,7 +36,7 @@ class Refusal:
 
 
 def parse_answer(text: str, base: str, unfold: Callable[[str], str] = str) -> Program | Refusal:
-    """The program of an answer: written in full, or `base` with the answer's edits applied.
+    """Return the program of an answer: written in full, or `base` with the answer's edits applied.
 
     `unfold` puts back what `base` does not show.
     """
@@ -64,7 +64,7 @@ def _edited(said: str, base: str) -> str | Refusal:
 
 
 def _written(said: str, blocks: list[Block]) -> str | Refusal:
-    """The last block that is a complete program; without any block, the answer itself."""
+    """Return the last block that is a complete program; without any block, the answer itself."""
     if not blocks:
         start = _PROGRAM_START.search(said)
         if "class ModelNew" not in said or start is None:
@@ -88,7 +88,7 @@ def _written(said: str, blocks: list[Block]) -> str | Refusal:
 
 
 def _problem(source: str) -> str | None:
-    """What keeps a text from being a candidate, as far as its syntax shows."""
+    """Return what keeps a text from being a candidate, as far as its syntax shows."""
     tree = _tree(source)
     if isinstance(tree, str):
         return tree
@@ -144,7 +144,7 @@ def _same(source: str, base: str) -> bool:
 
 
 def _summary(prose: str) -> str:
-    """What the model says it changed: the line it was asked for, or its first words."""
+    """Return what the model says it changed: the line it was asked for, or its first words."""
     match = _CHANGE.search(prose)
     lines = (line.strip() for line in prose.splitlines())
     first = next((line for line in lines if line and line[0] not in "<=>"), "")

@@ -48,7 +48,7 @@ class Patience:
 
 
 def in_words(usage: Usage) -> str:
-    """What asking took: requests, tokens, and dollars where a price is known."""
+    """Return what asking took: requests, tokens, and dollars where a price is known."""
     tokens = usage.prompt_tokens + usage.completion_tokens
     plural = "" if usage.requests == 1 else "s"
     dollars = f", ${usage.dollars:.2f}" if usage.dollars else ""

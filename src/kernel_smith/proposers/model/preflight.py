@@ -52,7 +52,7 @@ async def _ask_all(settings: Settings, background: Background) -> list[ModelErro
 
 
 async def _trouble(model: Model, background: Background) -> ModelError | None:
-    """What keeps a model from answering; a rate limit does so for a while only."""
+    """Return what keeps a model from answering; a rate limit does so for a while only."""
     short = {
         "max_tokens": min(model.max_tokens, _MOST_TOKENS),
         "deadline_seconds": min(model.deadline_seconds, _PATIENCE_SECONDS),
@@ -91,7 +91,7 @@ async def _name_or_address(model: Model, error: ModelUnknown) -> ModelError:
 
 
 async def _listed(http: aiohttp.ClientSession, model: Model) -> list[str] | None:
-    """The names of the server's models; None if it does not tell."""
+    """Return the names of the server's models; None if it does not tell."""
     import aiohttp
 
     key = model.api_key()

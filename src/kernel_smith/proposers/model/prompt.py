@@ -64,7 +64,8 @@ class Prompts:
         self._stable: dict[tuple[int, str, str, str], tuple[Task, str]] = {}
 
     def build(self, request: Request) -> Prompt:
-        """The messages to begin with. Raises `BadInput` if task and parent alone are too long."""
+        """Return the messages to begin with. Raises `BadInput` if task and parent alone are too
+        long."""
         stable = self._system(request)
         system = Message(role="system", content=stable)
         size = 0
@@ -83,7 +84,7 @@ class Prompts:
         )
 
     def retry(self, messages: tuple[Message, ...], answer: str, reason: str) -> tuple[Message, ...]:
-        """The conversation with the request to answer again; a long answer is cut to fit."""
+        """Return the conversation with the request to answer again; a long answer is cut to fit."""
         request = Message(role="user", content=self._templates.fill("retry", reason=reason))
         room = self._settings.max_prompt_tokens - tokens_of((*messages, request))
         shown = clip(answer, max(_LEAST_SHOWN, int(room * CHARACTERS_PER_TOKEN)))
@@ -91,19 +92,20 @@ class Prompts:
         return (*messages, said, request)
 
     def repair(self, program: Folded, evaluation: Evaluation) -> Message:
-        """The request to mend. `program` may be empty if the conversation shows it."""
+        """Return the request to mend. `program` may be empty if the conversation shows it."""
         form = self._form_for(program)
         return Message(role="user", content=self._step.repair(program, evaluation, form))
 
     def shown(self, request: Request) -> Folded:
-        """The program to change, as the prompt shows it: where one workload is to become faster,
-        without what others need. Nothing is folded where the whole program is to be written."""
+        """Return the program to change, as the prompt shows it: where one workload is to become
+        faster, without what others need. Nothing is folded where the whole program is to be
+        written."""
         if request.parent is None:
             return Folded("")
         return self.folded(request.parent.candidate.source, request)
 
     def folded(self, source: str, request: Request, workload: str | None = None) -> Folded:
-        """A program that is to be changed for the request's focus, or for this workload."""
+        """Return a program that is to be changed for the request's focus, or for this workload."""
         if self._settings.mode == "full":
             return Folded(source)
         return focused(source, request, workload)
@@ -115,7 +117,7 @@ class Prompts:
         return self._settings.mode
 
     def rules(self, task: Task) -> str:
-        """What the judge demands of every program for a task."""
+        """Return what the judge demands of every program for a task."""
         return self._templates.fill(
             "rules",
             library=_library(task),
@@ -124,7 +126,7 @@ class Prompts:
         )
 
     def dialect(self, backend: str) -> str:
-        """How kernels for a backend are written."""
+        """Tell how kernels for a backend are written."""
         return self._templates.dialect(backend)
 
     def fits(self, messages: tuple[Message, ...]) -> bool:
@@ -140,7 +142,7 @@ class Prompts:
         return self._stable[key][1]
 
     def _sheet(self, task: Task, backend: str, hardware: str) -> Iterator[str]:
-        """The machine, and what is known about such kernels on it."""
+        """Yield the machine, and what is known about such kernels on it."""
         yield hardware or "Not described."
         sections = sections_for(task, backend, hardware) if self._settings.guides else ()
         if sections:

@@ -156,7 +156,7 @@ def _holds(part: dict[str, Any], name: str, kind: type) -> bool:
 
 
 def _first_token(logprobs: Any) -> dict[str, float]:
-    """The likeliest first tokens of `logprobs`, as chat completions have them."""
+    """Return the likeliest first tokens of `logprobs`, as chat completions have them."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = content[0] if isinstance(content, list) and content else None
     listed = first.get("top_logprobs") if isinstance(first, dict) else None
@@ -169,7 +169,7 @@ def _first_token(logprobs: Any) -> dict[str, float]:
 
 
 def new_received(model: Model) -> Received:
-    """What an answer by a model's protocol is collected in."""
+    """Return what an answer by a model's protocol is collected in."""
     kind = ReceivedResponse if model.api == "responses" else Received
     return kind(model.max_tokens)
 
@@ -186,7 +186,8 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def _parsed(data: bytes) -> Any:
-    """What JSON says, with replacements for bytes that are not UTF-8; `_NOT_JSON` if it is none."""
+    """Return what JSON says, with replacements for bytes that are not UTF-8; `_NOT_JSON` if it
+    is none."""
     try:
         return json.loads(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):  # a thousand brackets are too deep
@@ -207,7 +208,7 @@ def garbled(what: str) -> ModelError:
 
 
 def error_text(data: bytes) -> str:
-    """What a server says about an error, from whichever of the usual places."""
+    """Return what a server says about an error, from whichever of the usual places."""
     content = _parsed(data)
     if isinstance(content, dict):
         error = content.get("error", content)

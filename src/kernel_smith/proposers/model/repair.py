@@ -29,7 +29,7 @@ def is_near_miss(evaluation: Evaluation) -> bool:
 
 
 def _worth_mending(evaluation: Evaluation) -> int:
-    """How many repairs in a row: a compiler says what is wrong, wrong values say little."""
+    """Tell how many repairs in a row: a compiler says what is wrong, wrong values say little."""
     return _MOST_REPAIRS if evaluation.stage in _STAGES else 1
 
 
@@ -47,7 +47,7 @@ def _is_close(accuracy: Accuracy | None) -> bool:
 def follow_up(
     prompts: Prompts, proposal: Proposal, shown: Folded, evaluation: Evaluation
 ) -> tuple[Message, ...]:
-    """The conversation that led to a failed program, and what the judge said about it.
+    """Return the conversation that led to a failed program, and what the judge said about it.
 
     `shown`: as the answer is to change it. One that is folded is shown anew, since the
     conversation may have folded other lines.
@@ -95,7 +95,7 @@ class Waiting:
                 del self._missed[next(iter(self._missed))]
 
     def take(self, task: Task, backend: str, parent: str | None) -> NearMiss | None:
-        """One of the same task and backend, preferably a child of this parent."""
+        """Return one of the same task and backend, preferably a child of this parent."""
         with self._lock:
             fitting = [
                 missed
@@ -111,5 +111,5 @@ class Waiting:
 
 
 def depth(proposal: Proposal) -> int:
-    """How many repairs led to it."""
+    """Tell how many repairs led to it."""
     return int(proposal.details.get("repair_depth", 0))

@@ -111,7 +111,7 @@ class StepText:
             yield self._fill("contrast", programs="\n\n".join(slower))
 
     def _parent(self, request: Request, extent: Extent, shown: Folded) -> Iterator[str]:
-        """The program to change, and what was learned about it."""
+        """Yield the program to change, and what was learned about it."""
         if request.parent is not None:
             evaluation = request.parent.evaluation
             said = told(evaluation, log=extent.log) if extent.details else headline(evaluation)
@@ -145,7 +145,8 @@ class StepText:
         return self._fill("failures", failures="\n".join(map(_failure, failures)))
 
     def _now(self, request: Request, form: Form) -> Iterator[str]:
-        """What is to be done: answer a question, mend a program, carry out a plan, or go on."""
+        """Yield what is to be done: answer a question, mend a program, carry out a plan, or go
+        on."""
         question, broken = request.section(Question), request.section(Broken)
         plan = request.section(Plan)
         if question is not None:
@@ -162,21 +163,21 @@ class StepText:
 
 
 def others_of(request: Request) -> tuple[Elite, ...]:
-    """The exemplars that are not the parent."""
+    """Return the exemplars that are not the parent."""
     source = request.parent.candidate.source if request.parent is not None else None
     return tuple(elite for elite in request.exemplars if elite.candidate.source != source)
 
 
 def focus_of(request: Request) -> Focus | None:
-    """The workload to begin with, where it is for whoever is asked to decide what to change: plans
-    and questions may be about any."""
+    """Return the workload to begin with, where it is for whoever is asked to decide what to
+    change: plans and questions may be about any."""
     decided = any(isinstance(part, Question | Plan | Broken) for part in request.context)
     return None if decided else request.section(Focus)
 
 
 def focused(source: str, request: Request, workload: str | None = None) -> Folded:
-    """A program without what only other workloads need than the request's focus, or than this one;
-    all of it where there is none, or hardly anything would be left out."""
+    """Return a program without what only other workloads need than the request's focus, or than
+    this one; all of it where there is none, or hardly anything would be left out."""
     if workload is None:
         focus = focus_of(request)
         if focus is None:
@@ -187,7 +188,7 @@ def focused(source: str, request: Request, workload: str | None = None) -> Folde
 
 
 def told(evaluation: Evaluation, *, log: bool = True) -> str:
-    """The judge's words, bounded. The verdict comes first, so the end is what is cut.
+    """Return the judge's words, bounded. The verdict comes first, so the end is what is cut.
 
     They hold what the program itself has printed, so they are fenced like code.
     """
@@ -196,7 +197,7 @@ def told(evaluation: Evaluation, *, log: bool = True) -> str:
 
 
 def fenced(text: str, tag: str = "python") -> str:
-    """A code block whose fence is longer than any in the text."""
+    """Return a code block whose fence is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

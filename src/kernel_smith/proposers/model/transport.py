@@ -29,7 +29,7 @@ class Transport(Protocol):
     """Used on one event loop, by many requests at once."""
 
     def receiving(self) -> Received:
-        """What the next answer is collected in."""
+        """Return what the next answer is collected in."""
 
     async def send(self, messages: Messages, received: Received) -> None:
         """Ask once. What comes is in `received`, also if this raises a `ModelError`."""

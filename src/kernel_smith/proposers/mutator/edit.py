@@ -58,17 +58,17 @@ class Edit:
     told: tuple[str, ...] = ()
 
     def sites(self, source: str, machine: Machine = UNKNOWN) -> list[Site]:
-        """Where and how the edit applies to a candidate; nowhere if it cannot be read, or if this
-        machine has no use for it."""
+        """Tell where and how the edit applies to a candidate; nowhere if it cannot be read, or
+        if this machine has no use for it."""
         return self.find(source, machine)
 
     def apply(self, source: str, site: Site) -> str:
-        """The candidate with the edit applied. The site must come from the same source."""
+        """Return the candidate with the edit applied. The site must come from the same source."""
         return self.replace(source, site)
 
 
 def splice(text: str, splices: Iterable[Splice]) -> str:
-    """The text after all replacements, which must not overlap."""
+    """Return the text after all replacements, which must not overlap."""
     data = text.encode()
     for piece in sorted(splices, key=lambda piece: (piece.start, piece.end), reverse=True):
         data = data[: piece.start] + piece.text.encode() + data[piece.end :]
@@ -76,7 +76,7 @@ def splice(text: str, splices: Iterable[Splice]) -> str:
 
 
 def everywhere(sites: Sequence[Site], most: int) -> list[Site]:
-    """The sites, after one for each choice that takes all of them that do not overlap.
+    """Return the sites, after one for each choice that takes all of them that do not overlap.
 
     A candidate has a kernel for each workload, and to change one at a time takes an evaluation
     each. `most`: no text is to be changed in more places, or it grows beyond reason.

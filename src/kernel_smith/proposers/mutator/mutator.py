@@ -64,7 +64,7 @@ class Mutator:
         self._records = {edit.name: _Record(*expected_of(edit)) for edit in self._edits}
 
     def propose(self, request: Request) -> Proposal:
-        """The parent with one edit, or with two. Raises `NothingToPropose`."""
+        """Return the parent with one edit, or with two. Raises `NothingToPropose`."""
         elite = parent_of(request)
         parent, machine = elite.candidate, machine_of(elite.evaluation)
         plan = request.section(Plan)
@@ -116,7 +116,7 @@ class Mutator:
         left_out: Set[str],
         rng: random.Random,
     ) -> tuple[Candidate, list[tuple[Edit, Site]]] | None:
-        """A change that was not tried yet; None if the one that was drawn leads nowhere."""
+        """Return a change that was not tried yet; None if the one that was drawn leads nowhere."""
         sites = _untried(self._sites(parent, machine), left_out)
         fresh = _untried(sites, tried)
         chain = not fresh or rng.random() < _CHAIN_SHARE
@@ -149,7 +149,7 @@ class Mutator:
 
 
 def _drawn(sites: list[Site], rng: random.Random) -> Site:
-    """One of them; what changes several places alike is as likely as all of these."""
+    """Return one of them; what changes several places alike is as likely as all of these."""
     return rng.choices(sites, [site.places for site in sites])[0]
 
 

@@ -58,7 +58,7 @@ def success(gain: float) -> float:
 
 
 def expected_of(edit: Edit) -> Expected:
-    """What to expect of an edit on its backends."""
+    """Return what to expect of an edit on its backends."""
     if edit.name in PROMISES:
         return Expected(paid=PROMISES[edit.name])
     measured = [each for each in all_measured() if each.backend in edit.backends]

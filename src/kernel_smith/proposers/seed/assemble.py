@@ -45,7 +45,7 @@ class Specialisation:
 def assemble(
     reference: Reference, parts: Sequence[Specialisation], backend: str, title: str
 ) -> tuple[str, int]:
-    """The candidate's text, and how many kernels it has."""
+    """Return the candidate's text, and how many kernels it has."""
     kernels, bodies = _shared_kernels(parts)
     functions, called = _functions(parts, bodies)
     texts = list(kernels.values())
@@ -64,7 +64,7 @@ def assemble(
 
 
 def _shared_kernels(parts: Sequence[Specialisation]) -> tuple[dict[str, str], list[str]]:
-    """Each different kernel once; equal names with different texts are told apart."""
+    """Return each different kernel once; equal names with different texts are told apart."""
     kernels: dict[str, str] = {}
     names_by_text: dict[str, str] = {}
     bodies = []
@@ -83,7 +83,7 @@ def _shared_kernels(parts: Sequence[Specialisation]) -> tuple[dict[str, str], li
 
 
 def _functions(parts: Sequence[Specialisation], bodies: list[str]) -> tuple[list[str], list[str]]:
-    """One function per different body, and for each workload the name of its function."""
+    """Return one function per different body, and for each workload the name of its function."""
     functions: dict[str, str] = {}
     called = []
     for part, body in zip(parts, bodies, strict=True):
@@ -161,7 +161,8 @@ def _argument(one: Input) -> str:
 
 
 def _keys(parts: Sequence[Specialisation], called: list[str]) -> list[dict[str, str]]:
-    """What tells the workloads apart: their inputs and, only where needed, their constructor."""
+    """Return what tells the workloads apart: their inputs and, only where needed, their
+    constructor."""
     keys = [dict(part.key) for part in parts]
     if any(list(key) != list(keys[0]) for key in keys):
         keys = _counted(keys)
@@ -194,7 +195,7 @@ def _counted(keys: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _counts(key: dict[str, str]) -> dict[str, str]:
-    """The length of everything that is indexed, by its expression."""
+    """Return the length of everything that is indexed, by its expression."""
     elements: dict[str, set[str]] = {}
     for name in key:
         for index in re.finditer(r"\[[^\]]*\]", name):
@@ -223,7 +224,7 @@ def _wrapped(body: str) -> str:
 
 
 def _split_call(line: str) -> list[str]:
-    """A line that ends with a call: its last, outermost parenthesis is opened up."""
+    """Return a line that ends with a call: its last, outermost parenthesis is opened up."""
     depth = 0
     for position in range(len(line) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(line[position], 0)
@@ -236,5 +237,5 @@ def _split_call(line: str) -> list[str]:
 
 
 def identifier(text: str) -> str:
-    """A workload's name as part of a Python name."""
+    """Return a workload's name as part of a Python name."""
     return re.sub(r"\W", "_", text)

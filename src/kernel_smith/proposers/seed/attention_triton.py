@@ -113,8 +113,8 @@ def _shape(found: Attention) -> dict[str, object]:
 
 
 def choose_tiles(found: Attention, rows: int, precision: str) -> Tiles:
-    """The largest blocks, of those that fit into registers, that are not much larger than what
-    there is; a mask takes registers, too."""
+    """Return the largest blocks, of those that fit into registers, that are not much larger than
+    what there is; a mask takes registers, too."""
     *_, keys, width, values = found.sizes
     half = found.dtype != "torch.float32"
     table = _OF_HALVES if half else _EXACT if precision == "ieee" else _OF_TF32

@@ -21,7 +21,7 @@ _REGION = re.compile(r"^( *)int tid = omp_get_thread_num\(\);\n", re.MULTILINE)
 
 
 def with_plain_additions(kernel: str) -> str:
-    """The same kernel, which adds without locks where no other thread can meet it."""
+    """Return the same kernel, which adds without locks where no other thread can meet it."""
     if "atomic_add(" not in kernel:
         return kernel
     if not _REGION.search(kernel):  # in no parallel region there is one thread
@@ -55,7 +55,7 @@ def _lie_apart(place: str, body: str, variable: str) -> bool:
 
 
 def _varying(body: str, variable: str) -> set[str]:
-    """The names whose values differ between iterations."""
+    """Return the names whose values differ between iterations."""
     varying = {variable}
     for name, value in _DEFINITION.findall(body):
         if any(re.search(rf"\b{known}\b", value) for known in varying):

@@ -36,8 +36,9 @@ _JOINED = re.compile(
 
 
 def by_one_thread(around: Loop) -> Loop:
-    """The same loop over columns where threads do not share out the rows of each: together they
-    would go through all of the memory once for each column, and one thread does so once in all."""
+    """Return the same loop over columns where threads do not share out the rows of each:
+    together they would go through all of the memory once for each column, and one thread does so
+    once in all."""
 
     def added(found: re.Match[str]) -> str:
         return found["added"].replace("_arr[tid]", "_local")
@@ -48,7 +49,7 @@ def by_one_thread(around: Loop) -> Loop:
 
 
 def side_by_side(around: Loop, sums: Collection[str]) -> str | None:
-    """The text of a loop over columns, by blocks, with the loop over rows inside of each.
+    """Return the text of a loop over columns, by blocks, with the loop over rows inside of each.
 
     None where there is more to it than adding up and then writing.
     """
@@ -82,7 +83,7 @@ def side_by_side(around: Loop, sums: Collection[str]) -> str | None:
 
 
 def _nest(loop: str, *parts: Sequence[str]) -> list[str]:
-    """A loop as vectors over statements that come from different depths of the text."""
+    """Return a loop as vectors over statements that come from different depths of the text."""
     text = "\n".join(textwrap.dedent("\n".join(part)) for part in parts if part)
     body = textwrap.indent(text, " " * 8).splitlines()
     return ["    #pragma omp simd", f"    {loop}", "    {", *body, "    }"]

@@ -35,14 +35,14 @@ class Buffered:
         return bool(self.before)
 
     def around(self, text: str, indent: str) -> str:
-        """What the loop was made into, between these lines."""
+        """Return what the loop was made into, between these lines."""
         before = "".join(f"{indent}{line}\n" for line in self.before)
         after = "".join(f"{indent}{line}\n" for line in self.after)
         return before + text + after
 
 
 def through_floats(kernel: str, loop: Loop, size: str, first: str, count: str) -> Buffered:
-    """The loop with a buffer of `size` floats for each row of halves that it walks along.
+    """Return the loop with a buffer of `size` floats for each row of halves that it walks along.
 
     It is to work on `count` elements, from the element `first` on.
     """

@@ -28,7 +28,7 @@ _NEUTRAL = {"+": "0", "*": "1", "|": "0"}  # of others a value may count twice
 
 
 def in_lanes(kernel: str, loop: Loop, sums: Mapping[str, Sequence[str]]) -> str | None:
-    """The text of a loop from zero; None where nothing is summed, or too little."""
+    """Return the text of a loop from zero; None where nothing is summed, or too little."""
     if not sums or int(loop.count) < 2 * _LANES:
         return None
     named = [(how, name) for how, names in sums.items() for name in names]
@@ -68,7 +68,7 @@ def _blocks(loop: Loop, whole: int, names: Sequence[str]) -> list[str]:
 
 
 def _some(loop: Loop, first: str, end: str, names: Sequence[str]) -> list[str]:
-    """A vector loop over as many elements as there are lanes, or fewer."""
+    """Return a vector loop over as many elements as there are lanes, or fewer."""
     name = loop.variable
     body = textwrap.dedent(loop.body).splitlines()
     return [

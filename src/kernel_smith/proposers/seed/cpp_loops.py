@@ -26,7 +26,7 @@ class Loop:
 
 
 def loops_of(text: str) -> list[Loop]:
-    """All loops of a kernel, in the order in which they begin."""
+    """Return all loops of a kernel, in the order in which they begin."""
     return [loop_at(text, found) for found in LOOP.finditer(text)]
 
 

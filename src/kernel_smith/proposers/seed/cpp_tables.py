@@ -29,7 +29,7 @@ _SAME_TYPE = re.compile(r"^(?:max|min)_propagate_nan\((tmp\d+), tmp\d+\)$")
 
 
 def with_tables(kernel: str, loop: Loop) -> str | None:
-    """The kernel with tables for an inner loop; None where it loads from no such places."""
+    """Return the kernel with tables for an inner loop; None where it loads from no such places."""
     body = _Body.read(loop)
     if body is None or int(loop.count) > _MOST or not body.places or _FUNCTION.search(loop.body):
         return None
@@ -113,7 +113,7 @@ class _Body:
 
 
 def _filled(body: _Body, types: Mapping[str, str | None]) -> str:
-    """The tables, and the loop that fills them."""
+    """Return the tables, and the loop that fills them."""
     loop = body.loop
     stores = [f"{_table(name, loop)}[{loop.variable}] = {name};" for name in types]
     lines = _used([*(line for line in body.lines if _name(line) in body.alone), *stores])
@@ -123,7 +123,7 @@ def _filled(body: _Body, types: Mapping[str, str | None]) -> str:
 
 
 def _row(body: _Body) -> str:
-    """The loop without what is in tables, after what is the same in all iterations."""
+    """Return the loop without what is in tables, after what is the same in all iterations."""
     loop = body.loop
     each = []
     for line in body.lines:

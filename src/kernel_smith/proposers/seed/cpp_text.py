@@ -18,7 +18,7 @@ _INDEX = "[static_cast<int64_t>("
 
 
 def read_cpp_kernel(name: str, text: str) -> str:
-    """One kernel under its own name, without the compiler's headers and needless casts."""
+    """Return one kernel under its own name, without the compiler's headers and needless casts."""
     text = _DIVISION_GUARD.sub("", _INCLUDE.sub("", text))
     text = re.sub(r'extern "C"\s+void\s+kernel\(', f'extern "C" void {name}(', text)
     text = re.sub(r"(extern \"C\" void \w+\([^)]*\))", _one_parameter_list, text)
@@ -28,7 +28,7 @@ def read_cpp_kernel(name: str, text: str) -> str:
 
 
 def cpp_source(kernels: list[str]) -> str:
-    """All kernels, after the helpers that they use."""
+    """Return all kernels, after the helpers that they use."""
     body = "\n\n".join(kernels)
     return f"{helpers_for(body)}\n{body}\n"
 
@@ -50,7 +50,7 @@ def _without_index_casts(text: str) -> str:
 
 
 def _closing(text: str, start: int) -> int:
-    """The position of the parenthesis that closes the one before `start`."""
+    """Return the position of the parenthesis that closes the one before `start`."""
     depth = 1
     for position in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[position], 0)

@@ -51,7 +51,7 @@ _CASCADE_END = re.compile(r"^\s*\w+ = cascade_sum_final\(&\w+\);\n", re.MULTILIN
 
 
 def with_vectors(kernel: str) -> str:
-    """The same kernel, with loops that a compiler may turn into vector code."""
+    """Return the same kernel, with loops that a compiler may turn into vector code."""
     return _mark_loops(_whole_words(_plain_sums(kernel)))
 
 
@@ -119,7 +119,7 @@ def _without_calls(kernel: str, loop: Loop) -> tuple[str, Loop]:
 
 
 def _accumulated(body: str) -> Sums | None:
-    """What is added up, by how; None where something else stands in the way."""
+    """Return what is added up, by how; None where something else stands in the way."""
     sums: dict[str, list[str]] = {}
     for pattern, how in _ACCUMULATED:
         for name in dict.fromkeys(pattern.findall(body)):
@@ -181,7 +181,7 @@ def _without_divisions(body: str, same: Sequence[str], kernel: str) -> tuple[str
 
 
 def _along_a_row(kernel: str, loop: Loop, sums: Sums) -> str:
-    """The text of a loop that one thread runs, with a pragma."""
+    """Return the text of a loop that one thread runs, with a pragma."""
     buffered = through_floats(kernel, loop, loop.count, "0", loop.count)
     if buffered.is_used and int(loop.count) > _BLOCK:
         return _by_blocks(kernel, loop, sums)

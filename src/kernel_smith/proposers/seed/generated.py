@@ -18,7 +18,7 @@ class Generated:
 
 
 def read_generated(code: str) -> Generated:
-    """The parts of one generated module."""
+    """Return the parts of one generated module."""
     tree = ast.parse(code)
     kernels: dict[str, str] = {}
     for statement in tree.body:

@@ -23,7 +23,7 @@ class Operand:
     stride: tuple[int, ...]
 
     def transposed(self) -> Operand:
-        """The same with its last two dimensions exchanged."""
+        """Return the same with its last two dimensions exchanged."""
         size, stride = self.size, self.stride
         return Operand(
             self.passed,
@@ -176,7 +176,7 @@ class Layouts:
                 self._learn(node)
 
     def product(self, method: str, call: ast.Call) -> Product | None:
-        """A call of the library as a product; None if it is none, or not a plain one."""
+        """Return a call of the library as a product; None if it is none, or not a plain one."""
         keywords = {keyword.arg: keyword.value for keyword in call.keywords}
         target = keywords.pop("out", None)
         usual = all(ast.unparse(value) == "1" for value in keywords.values())
@@ -192,7 +192,8 @@ class Layouts:
         return Product(dtype, bias[0] if bias else None, a, b, c)
 
     def convolution(self, result: str, call: ast.Call) -> Convolution | None:
-        """A call of the library as a convolution; None where something about it is not known."""
+        """Return a call of the library as a convolution; None where something about it is not
+        known."""
         keywords = {str(keyword.arg): keyword.value for keyword in call.keywords}
         tensors = [*call.args, keywords.pop("bias", ast.Constant(None))][:3]
         bias = None if ast.unparse(tensors[2]) == "None" else self._operand(tensors[2])
@@ -218,7 +219,7 @@ class Layouts:
         )
 
     def attention(self, result: str, call: ast.Call) -> Attention | None:
-        """A call of the library as attention; None where something about it is not known."""
+        """Return a call of the library as attention; None where something about it is not known."""
         names = ("query", "key", "value", "dropout_p", "is_causal")
         said = dict(zip(names, call.args, strict=False))
         said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
@@ -247,7 +248,8 @@ class Layouts:
         )
 
     def kept_attention(self, result: str, call: ast.Call) -> Attention | None:
-        """A call of our own operation, which says how its result lies; its masks may be truths."""
+        """Return a call of our own operation, which says how its result lies; its masks may be
+        truths."""
         *tensors, causal, scale, by_rows = call.args
         q, k, v, mask = (self._operand(node) for node in tensors)
         dtype = self._type_of(tensors[0])
@@ -269,7 +271,8 @@ class Layouts:
         )
 
     def embedding_bag(self, result: str, call: ast.Call) -> EmbeddingBag | None:
-        """A call of the library as sums of bags; None where something is not known, or else."""
+        """Return a call of the library as sums of bags; None where something is not known, or
+        else."""
         names = (
             *("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse"),
             *("per_sample_weights", "include_last_offset", "padding_idx"),
@@ -302,7 +305,8 @@ class Layouts:
         )
 
     def scan(self, result: str, call: ast.Call) -> Scan | None:
-        """A call of the library as running sums; None where elements do not lie one by one."""
+        """Return a call of the library as running sums; None where elements do not lie one by
+        one."""
         said = dict(zip(("self", "dim", "dtype"), call.args, strict=False))
         said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
         x, dtype = self._operand(said["self"]), self._type_of(said["self"])
@@ -313,7 +317,7 @@ class Layouts:
         return Scan(dtype, Operand(ast.Name(result, ast.Load()), x.size, x.stride), x, axis)
 
     def _mask(self, node: ast.expr, operands: Sequence[Operand]) -> Operand | None:
-        """A mask of the operands' type."""
+        """Return a mask of the operands' type."""
         mask = self._operand(node)
         types = {self._type_of(one) for one in (node, *(o.passed for o in operands))}
         return None if mask is None or len(types) > 1 else _over_four_axes(mask)
@@ -383,7 +387,7 @@ class Layouts:
 def _beginning(
     tensor: ast.expr, name: str, lies: tuple[tuple[int, ...], tuple[int, ...]], offset: int
 ) -> ast.expr:
-    """The tensor itself, or all of it from an offset on that is looked at."""
+    """Return the tensor itself, or all of it from an offset on that is looked at."""
     if offset == 0:
         return tensor
     span = 1 + sum((n - 1) * s for n, s in zip(*lies, strict=True))
@@ -418,7 +422,7 @@ def _with_depth(operand: Operand) -> Operand:
 
 
 def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a dense tensor whose last axis is the fastest."""
+    """Return the strides of a dense tensor whose last axis is the fastest."""
     return tuple(
         math.prod(max(extent, 1) for extent in size[axis + 1 :]) for axis in range(len(size))
     )

@@ -37,7 +37,8 @@ class OwnKernels(ABC):
         self._layouts = Layouts(body, types)
 
     def replace(self, statement: ast.stmt, visit: Visit) -> list[ast.stmt] | None:
-        """What does the same with a kernel of ours; None where the library's call has to stay."""
+        """Return what does the same with a kernel of ours; None where the library's call has to
+        stay."""
         match statement:
             case ast.Expr(value=ast.Call(func=ast.Attribute(ast.Name(id), method)) as call) if (
                 id == _LIBRARY
@@ -91,7 +92,8 @@ class OwnKernels(ABC):
 
     @abstractmethod
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
-        """The text of a launch, whose result has been allocated; None if there is no kernel."""
+        """Return the text of a launch, whose result has been allocated; None if there is no
+        kernel."""
 
     @abstractmethod
     def _attend(self, found: Attention, visit: Visit) -> list[str]:

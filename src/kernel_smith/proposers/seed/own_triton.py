@@ -63,8 +63,8 @@ class TritonKernels(OwnKernels):
         return [*turns, _launch("multiply", grid, operands, numbers, visit)]
 
     def _turned(self, product: Product, visit: Visit) -> tuple[Product, list[str]]:
-        """A product whose matrices lie so that what is summed lies side by side, and what turns
-        them: else tensor cores get such numbers one by one, which takes longer than this."""
+        """Return a product whose matrices lie so that what is summed lies side by side, and what
+        turns them: else tensor cores get such numbers one by one, which takes longer than this."""
         rows, inner, columns = product.sizes
         statements: list[str] = []
         b = product.b.transposed()
@@ -146,7 +146,7 @@ def _is_large(product: Product) -> bool:
 
 
 def _is_turned(x: Operand) -> bool:
-    """Whether the elements of a column lie side by side, and those of a row do not."""
+    """Tell whether the elements of a column lie side by side, and those of a row do not."""
     return x.stride[-2] == 1 and x.stride[-1] != 1
 
 
@@ -175,7 +175,7 @@ def _shape(found: Convolution) -> dict[str, object]:
 
 
 def _depth(dtype: str) -> int:
-    """How much is summed at once: a fixed number of bytes."""
+    """Tell how much is summed at once: a fixed number of bytes."""
     return 128 // _width(dtype)
 
 

@@ -42,7 +42,8 @@ _OF_WORDS = (
 
 
 def choose_tile(rows: int, inner: int, columns: int, batch: int, width: int) -> Tile:
-    """The largest blocks that give all processors something to do; `width`: bytes of an element."""
+    """Return the largest blocks that give all processors something to do; `width`: bytes of an
+    element."""
     if rows <= _FEW_ROWS:
         return _for_few_rows(rows, inner, columns, batch, width)
     known = _OF_HALVES if width == 2 else _OF_WORDS

@@ -29,7 +29,7 @@ class Recipe:
     anywhere: bool = False
 
     def is_worth_it(self, seed: Seed) -> bool:
-        """Whether it has a chance to make something else than the default made, in time."""
+        """Tell whether it has a chance to make something else than the default made, in time."""
         text = seed.source + seed.without_library
         reduces = _REDUCTION.search(text) is not None
         calls = set(seed.library_calls)
@@ -71,7 +71,7 @@ RECIPES = {recipe.name: recipe for recipe in (DEFAULT, *_OTHERS)}
 
 
 def find_recipe(name: str) -> Recipe:
-    """A recipe by its name."""
+    """Return a recipe by its name."""
     if name not in RECIPES:
         raise BadInput(
             f"the compiler has no recipe {name!r}", hint=f"choose from: {', '.join(RECIPES)}"

@@ -70,7 +70,7 @@ def _method(model: ast.ClassDef, name: str) -> ast.FunctionDef | None:
 
 
 def _kept_methods(model: ast.ClassDef) -> list[ast.stmt]:
-    """The class's statements but `forward` and the methods that only it can have called."""
+    """Return the class's statements but `forward` and the methods that only it can have called."""
     others = [s for s in model.body if getattr(s, "name", None) != "forward"]
     if others and isinstance(others[0], ast.Expr) and isinstance(others[0].value, ast.Constant):
         del others[0]  # the docstring tells of the reference
@@ -88,7 +88,7 @@ def _kept_methods(model: ast.ClassDef) -> list[ast.stmt]:
 
 
 def _needed(statements: list[ast.stmt], roots: list[ast.AST]) -> list[ast.stmt]:
-    """The statements of a module that define what `roots` use, in their order."""
+    """Return the statements of a module that define what `roots` use, in their order."""
     wanted = _names_read(roots)
     kept: set[ast.stmt] = set()
     grown = True
@@ -129,7 +129,7 @@ def _text(source: str, statement: ast.stmt) -> str:
 
 
 def _head(source: str, model: ast.ClassDef, kept: list[ast.stmt]) -> str:
-    """The class up to `forward`; `super(Model, self)` must name the new class."""
+    """Return the class up to `forward`; `super(Model, self)` must name the new class."""
     bases = ", ".join(ast.unparse(base) for base in model.bases)
     parts = []
     for statement in kept:

@@ -15,7 +15,7 @@ _PLAIN_LOOP = re.compile(r"\bfor (\w+) in tl\.range\(([^=\n]*)\):")
 
 
 def clean(text: str) -> str:
-    """The same function, easier to work on. `text` is one function without decorators."""
+    """Return the same function, easier to work on. `text` is one function without decorators."""
     text = _PLAIN_LOOP.sub(r"for \1 in range(\2):", text)
     kernel = _function(text)
     overwritten = dict(_overwritten(kernel))
@@ -63,7 +63,7 @@ def _unread(kernel: ast.FunctionDef) -> set[int]:
 
 
 def _does_nothing(value: ast.expr) -> bool:
-    """Whether it only computes, so that it can be left out."""
+    """Tell whether it only computes, so that it can be left out."""
     called = [node.func for node in ast.walk(value) if isinstance(node, ast.Call)]
     return all(ast.unparse(function) in _HARMLESS for function in called)
 

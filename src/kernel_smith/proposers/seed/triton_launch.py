@@ -10,12 +10,12 @@ _SMALLEST_BLOCK = 16  # of what Triton multiplies
 def launch(
     name: str, grid: Sequence[str], operands: Sequence[str], numbers: Mapping[str, object]
 ) -> str:
-    """The text of one; a grid with one axis is a tuple as well."""
+    """Return the text of one; a grid with one axis is a tuple as well."""
     given = [*operands, *(f"{key}={value!r}" for key, value in numbers.items())]
     axes = f"{grid[0]}," if len(grid) == 1 else ", ".join(grid)
     return f"{name}[({axes})]({', '.join(given)})"
 
 
 def block_of(size: int, largest: int) -> int:
-    """A power of two that is not much larger than what there is."""
+    """Return a power of two that is not much larger than what there is."""
     return min(largest, max(_SMALLEST_BLOCK, 1 << (size - 1).bit_length()))

@@ -54,7 +54,7 @@ class TritonKernel:
         )
 
     def _grid(self, given: dict[str, ast.expr], blocks: dict[str, int]) -> list[str]:
-        """The number of programs along each axis, as Inductor's launchers compute it."""
+        """Return the number of programs along each axis, as Inductor's launchers compute it."""
 
         def programs(size: str, block: str) -> str:
             count = ast.unparse(given[size])
@@ -89,7 +89,7 @@ def _spread(rows: str) -> list[str]:
 
 
 def read_triton_kernel(name: str, text: str) -> TritonKernel:
-    """One kernel's module: helpers, decorators and the function itself."""
+    """Return one kernel's module: helpers, decorators and the function itself."""
     tree = ast.parse(text)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     kernel = functions[-1]
@@ -109,12 +109,12 @@ def read_triton_kernel(name: str, text: str) -> TritonKernel:
 
 
 def _source(lines: list[str], function: ast.FunctionDef) -> str:
-    """A function's own lines, without its decorators."""
+    """Return a function's own lines, without its decorators."""
     return "\n".join(lines[function.lineno - 1 : function.end_lineno])
 
 
 def _decorator(kernel: ast.FunctionDef) -> tuple[str, dict[str, Any]]:
-    """The name of the heuristics, and the literal parts of `inductor_meta`."""
+    """Return the name of the heuristics, and the literal parts of `inductor_meta`."""
     for decorator in kernel.decorator_list:
         if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute):
             for keyword in decorator.keywords:

@@ -43,7 +43,7 @@ def rewrite(
     launch: Launch,
     own: OwnKernels | None = None,
 ) -> Body:
-    """The same work in plain torch; `names` gives the graph's inputs their readable names.
+    """Return the same work in plain torch; `names` gives the graph's inputs their readable names.
 
     With `own`, kernels of ours take the place of the library calls that they can replace.
     """
@@ -107,7 +107,7 @@ class _Rewriter(ast.NodeTransformer):
         self.library_calls: list[str] = []
 
     def rewritten(self, statement: ast.stmt) -> list[ast.stmt]:
-        """What takes a statement's place."""
+        """Return what takes a statement's place."""
         replaced = self._own.replace(statement, self.visit) if self._own else None
         return [self.visit(statement)] if replaced is None else replaced
 
@@ -185,7 +185,7 @@ def _check_names(statements: list[ast.stmt], known: set[str]) -> None:
 
 
 def _name(node: ast.expr) -> str:
-    """A dotted name, or nothing for any other expression."""
+    """Return a dotted name, or nothing for any other expression."""
     match node:
         case ast.Name(id=name):
             return name

@@ -6,7 +6,7 @@ from kernel_smith.proposers.tuner.space import Space, Values
 
 
 def apply(space: Space, values: Values) -> str:
-    """The source with these values; what is not named keeps its own."""
+    """Return the source with these values; what is not named keeps its own."""
     current = space.current
     wanted = current | values
     parts, at = [], 0

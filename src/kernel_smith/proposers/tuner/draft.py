@@ -89,7 +89,7 @@ class Draft:
         return first
 
     def entries(self) -> list[Entry]:
-        """Those that stand in places of their own, in the order they were found."""
+        """Return those that stand in places of their own, in the order they were found."""
         return [entry for entry in self._entries if entry.spans]
 
     def space(self, source: str, declared: dict[str, tuple[int, ...]]) -> Space:

@@ -118,7 +118,7 @@ def _take(name: str, node: ast.expr, positions: Positions, draft: Draft) -> None
 
 
 def _strings(tree: ast.Module) -> list[ast.Constant]:
-    """The string literals of a file; parts of f-strings have no places of their own."""
+    """Return the string literals of a file; parts of f-strings have no places of their own."""
     inside = {
         part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
     }

@@ -71,7 +71,7 @@ class Fitting:
         return next((problem for problem in problems if problem), "")
 
     def _launches(self, values: Values) -> Iterator[tuple[str, dict[str, int]]]:
-        """The parameters of each launch whose values are among these."""
+        """Yield the parameters of each launch whose values are among these."""
         sites: dict[tuple[int, str], dict[str, int]] = {}
         for tunable in self._space.tunables:
             value = values[tunable.name]
@@ -163,12 +163,12 @@ def _dimension(node: ast.expr, kernel: Kernel) -> str | int | None:
 
 
 def _resolved(shape: Shape, given: dict[str, int]) -> list[int]:
-    """A shape in numbers; what is not known counts as one."""
+    """Return a shape in numbers; what is not known counts as one."""
     return [given.get(d, 1) if isinstance(d, str) else d or 1 for d in shape]
 
 
 def _usual_extents(task_source: str) -> dict[str, Any]:
-    """The defaults of the arguments of `get_inputs`."""
+    """Return the defaults of the arguments of `get_inputs`."""
     found: dict[str, Any] = {}
     for node in ast.walk(ast.parse(task_source)):
         if isinstance(node, ast.FunctionDef) and node.name == "get_inputs":
@@ -181,7 +181,7 @@ def _usual_extents(task_source: str) -> dict[str, Any]:
 
 
 def _extents(usual: dict[str, Any], params: dict[str, Any]) -> dict[str, int]:
-    """The integer arguments of `get_inputs` in one workload. Nothing if it takes none."""
+    """Return the integer arguments of `get_inputs` in one workload. Nothing if it takes none."""
     given = usual | params
     return {name: value for name, value in given.items() if type(value) is int and value > 0}
 

@@ -56,12 +56,12 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def option_role(keyword: str) -> Role | None:
-    """The role of a keyword that Triton itself knows."""
+    """Return the role of a keyword that Triton itself knows."""
     return _OPTIONS.get(keyword)
 
 
 def is_for_speed(name: str, value: int) -> bool:
-    """Whether a named integer constant may be tuned."""
+    """Tell whether a named integer constant may be tuned."""
     found = set(words(name))
     if found & _SPEED:
         return 1 <= value <= _LARGEST_TILE
@@ -73,7 +73,7 @@ def has_speed_word(name: str) -> bool:
 
 
 def constant_role(name: str) -> Role:
-    """The role of a named constant."""
+    """Return the role of a named constant."""
     found = set(words(name))
     if "warps" in found:
         return Role.WARPS
@@ -87,7 +87,7 @@ def is_power_of_two(value: int) -> bool:
 
 
 def domain(role: Role, current: Value) -> tuple[Value, ...]:
-    """What a number may become; the current value is always among it."""
+    """Return what a number may become; the current value is always among it."""
     if isinstance(current, str):
         return (current,)
     if role is Role.TILE:

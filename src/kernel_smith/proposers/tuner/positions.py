@@ -30,8 +30,8 @@ class Positions:
         return self._source[begin:end]
 
     def inside(self, node: ast.Constant) -> int | None:
-        """Where the text of a string begins; None if it is not written as it reads: escapes,
-        several literals in a row."""
+        """Tell where the text of a string begins; None if it is not written as it reads:
+        escapes, several literals in a row."""
         begin, end = self.span(node)
         opening = _QUOTES.match(self._source, begin, end)
         if opening is None:

@@ -19,7 +19,7 @@ class Scopes:
         self._bindings: dict[ast.AST, dict[str, list[ast.expr | None]]] = {}
 
     def enclosing(self, node: ast.AST) -> list[ast.AST]:
-        """The functions around a node from the inside out, and the module."""
+        """Return the functions around a node from the inside out, and the module."""
         found: list[ast.AST] = []
         while node in self._parents:
             node = self._parents[node]
@@ -31,7 +31,7 @@ class Scopes:
         return self._parents.get(node)
 
     def value(self, node: ast.expr) -> ast.expr:
-        """The expression behind a name that is bound once, to one; any other node itself."""
+        """Return the expression behind a name that is bound once, to one; any other node itself."""
         if not isinstance(node, ast.Name):
             return node
         for scope in self.enclosing(node):
@@ -58,7 +58,7 @@ def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.exp
 
 
 def integer(node: ast.expr | None) -> int | None:
-    """The value of a plain integer literal."""
+    """Return the value of a plain integer literal."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     return None
@@ -74,7 +74,7 @@ def last_name(node: ast.expr) -> str:
 
 
 def _bindings(scope: ast.AST) -> dict[str, list[ast.expr | None]]:
-    """What a scope binds: the expressions, None for what is bound in another way."""
+    """Return what a scope binds: the expressions, None for what is bound in another way."""
     found: dict[str, list[ast.expr | None]] = {}
     for name, value in _all_bindings(scope):
         found.setdefault(name, []).append(value)
@@ -104,7 +104,7 @@ def _all_bindings(scope: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a scope without those of functions inside, parents before children."""
+    """Yield the nodes of a scope without those of functions inside, parents before children."""
     pending = list(ast.iter_child_nodes(scope))[::-1]
     while pending:
         node = pending.pop()

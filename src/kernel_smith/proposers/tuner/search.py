@@ -144,7 +144,7 @@ class Search:
             self.without_gain = 0
 
     def next_promising(self) -> Values | None:
-        """What was promised and not suggested yet; the first of it."""
+        """Return what was promised and not suggested yet; the first of it."""
         for key, values in self._promising.items():
             if key not in self._scores and key not in self._pending:
                 self._pending[key] = None
@@ -209,7 +209,8 @@ class Search:
         return self._first_of(self._leftovers(random.Random(seed)), accepts)
 
     def _first_of(self, some: Iterable[Values], accepts: Accepts) -> Values | None:
-        """The first of these that is new and may be suggested; it counts as suggested then."""
+        """Return the first of these that is new and may be suggested; it counts as suggested
+        then."""
         for values in some:
             if self._is_new(values) and accepts(values):
                 self._pending[_key(values)] = None

@@ -78,7 +78,7 @@ def find_launches(tree: ast.Module, kernels: dict[str, Kernel], scopes: Scopes) 
 
 
 def autotuned(kernel: Kernel, scopes: Scopes) -> ast.List | None:
-    """The list of configurations that an autotuner chooses from."""
+    """Return the list of configurations that an autotuner chooses from."""
     for decorator in kernel.function.decorator_list:
         if isinstance(decorator, ast.Call) and last_name(decorator) == "autotune":
             listed = [word.value for word in decorator.keywords if word.arg == "configs"]
@@ -89,7 +89,7 @@ def autotuned(kernel: Kernel, scopes: Scopes) -> ast.List | None:
 
 
 def defaults(kernel: Kernel) -> Iterator[tuple[str, ast.expr]]:
-    """The defaults of `tl.constexpr` parameters."""
+    """Yield the defaults of `tl.constexpr` parameters."""
     arguments = kernel.function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [

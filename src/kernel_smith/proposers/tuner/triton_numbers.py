@@ -63,7 +63,7 @@ class TritonNumbers:
         self._loops()
 
     def _at_launch(self, launch: Launch, site: int) -> list[Entry]:
-        """The tile sizes among what a launch gives; the rest is taken, too."""
+        """Return the tile sizes among what a launch gives; the rest is taken, too."""
         found = []
         for name, expression in launch.given.items():
             if name == STAGES and not launch.kernel.loops:
@@ -126,7 +126,7 @@ class TritonNumbers:
         self._draft.add_list(Listed(span, pieces, tuple(entries), tuple(rows[1:])))
 
     def _pieces(self, whole: ast.expr, cuts: list[ast.expr]) -> tuple[str, ...]:
-        """The text of a node with the texts of some nodes inside cut out."""
+        """Return the text of a node with the texts of some nodes inside cut out."""
         begin, _ = self._positions.span(whole)
         text = self._positions.text(whole)
         pieces, at = [], 0
@@ -160,7 +160,7 @@ def _is_size_in_seed(kernel: str, name: str) -> bool:
 
 
 def _configuration(node: ast.expr) -> dict[str, ast.expr]:
-    """What a `triton.Config` sets; nothing for anything else."""
+    """Return what a `triton.Config` sets; nothing for anything else."""
     if not isinstance(node, ast.Call) or last_name(node) != "Config" or len(node.args) != 1:
         return {}
     if not isinstance(node.args[0], ast.Dict):
@@ -173,7 +173,8 @@ def _configuration(node: ast.expr) -> dict[str, ast.expr]:
 
 
 def _alternatives(node: ast.expr) -> Iterator[ast.expr]:
-    """The literals that an expression may come to: `64`, `64 if wide else 32`, `min(64, n)`."""
+    """Yield the literals that an expression may come to: `64`, `64 if wide else 32`, `min(64,
+    n)`."""
     if isinstance(node, ast.IfExp):
         yield from _alternatives(node.body)
         yield from _alternatives(node.orelse)

@@ -103,7 +103,7 @@ class Tuner:
             return self._proposal(asked, chosen, {"not_swept": why}, sweep)
 
     def _acceptable(self, asked: _Asked) -> Callable[[Values], bool]:
-        """What fits, unless the structure was given up."""
+        """Return what fits, unless the structure was given up."""
         if asked.search.without_gain >= self._patience:
             raise NothingToPropose("other numbers have not helped for long")
         fitting = Fitting(asked.space, asked.request.task)
@@ -177,7 +177,8 @@ class Tuner:
             self._origins[proposal.candidate.content_hash] = details["structure"], values
 
     def _locate(self, request: Request, elite: Elite) -> tuple[str, Space, Values]:
-        """The structure of the parent, the source to write values into, the parent's values."""
+        """Return the structure of the parent, the source to write values into, the parent's
+        values."""
         parent = elite.candidate
         if parent.content_hash in self._origins:
             key, values = self._origins[parent.content_hash]

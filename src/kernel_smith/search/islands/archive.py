@@ -72,14 +72,14 @@ class Archive:
         self._best: Member | None = None
 
     def __len__(self) -> int:
-        """How many programs it holds; one that lives on several islands is one."""
+        """Tell how many programs it holds; one that lives on several islands is one."""
         return len({member.key for member in self._members()})
 
     def __contains__(self, candidate: str) -> bool:
         return self.get(candidate) is not None
 
     def get(self, candidate: str) -> Elite | None:
-        """The elite with this content hash."""
+        """Return the elite with this content hash."""
         found = self._member(candidate)
         return found.elite if found else None
 
@@ -131,7 +131,7 @@ class Archive:
         return self._best.elite if self._best else None
 
     def elites(self, island: int | None = None) -> tuple[Elite, ...]:
-        """Each program once, the best first; of one island or of all."""
+        """Return each program once, the best first; of one island or of all."""
         return tuple(member.elite for member in self._ranked(island))
 
     def cells(self, island: int) -> dict[CellKey, tuple[Elite, ...]]:
@@ -147,7 +147,7 @@ class Archive:
     # What is drawn from it
 
     def sample_parent(self, island: int, rng: Random) -> Elite:
-        """A member of the island; of any island while this one is empty."""
+        """Return a member of the island; of any island while this one is empty."""
         home = self._islands[island]
         members = home.members or tuple(self._members())
         if not members:

@@ -31,7 +31,7 @@ class Feature:
 
 
 def features_named(names: Sequence[str]) -> tuple[Feature, ...]:
-    """The features with these names, in this order."""
+    """Return the features with these names, in this order."""
     unknown = [name for name in names if name not in FEATURES]
     if unknown or not names or len(set(names)) < len(names):
         what = f"no feature is called {unknown[0]!r}" if unknown else "features must differ"

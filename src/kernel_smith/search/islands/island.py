@@ -32,14 +32,14 @@ class Island:
         return {key: tuple(cell.members) for key, cell in self._cells.items()}
 
     def has_program(self, program: str) -> bool:
-        """Whether a member has this fingerprint."""
+        """Tell whether a member has this fingerprint."""
         return program in self._programs
 
     def get(self, key: str) -> Member | None:
         return self._members.get(key)
 
     def add(self, newcomer: Member) -> tuple[Outcome, Member | None]:
-        """What came of it, at most `ISLAND_BEST`, and who was displaced."""
+        """Return what came of it, at most `ISLAND_BEST`, and who was displaced."""
         if newcomer.program in self._programs:
             return Outcome.DUPLICATE, None
         former = self._cells.get(newcomer.cell)

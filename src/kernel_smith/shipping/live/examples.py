@@ -31,7 +31,7 @@ class Call:
 
 
 def read_calls(module: torch.nn.Module, given: Any) -> list[Call]:
-    """The calls that a user's `example_inputs` stand for. Raises `BadInput`."""
+    """Return the calls that a user's `example_inputs` stand for. Raises `BadInput`."""
     if given is None:
         raise BadInput("a live module needs example_inputs", hint=f"example_inputs is {_FORMS}")
     several = given if isinstance(given, list) else [given]
@@ -92,7 +92,7 @@ def _workloads(calls: list[Call], symbols: dict[tuple[int, ...], str]) -> dict[s
 
 
 def _expression(values: list[Any], symbols: dict[tuple[int, ...], str], where: str) -> str:
-    """What makes one argument, whichever of the calls it is for."""
+    """Return what makes one argument, whichever of the calls it is for."""
     first = values[0]
     if len({type(value) for value in values}) > 1 and not all(
         isinstance(value, torch.Tensor) for value in values
@@ -141,7 +141,7 @@ def _tensor(values: list[torch.Tensor], symbols: dict[tuple[int, ...], str], whe
 
 
 def _order(value: torch.Tensor, where: str) -> list[int]:
-    """The dimensions from the slowest to the fastest in memory."""
+    """Return the dimensions from the slowest to the fastest in memory."""
     order = sorted(range(value.dim()), key=lambda d: (-value.stride()[d], d))
     if value.is_contiguous():
         return list(range(value.dim()))

@@ -78,8 +78,8 @@ class Sources:
             raise refused(f"the module needs `{name}`, a {type(value).__qualname__}")
 
     def text_of(self, value: Any) -> str | None:
-        """A value as Python writes it, with the definitions that this needs; None if it has no
-        text."""
+        """Return a value as Python writes it, with the definitions that this needs; None if it
+        has no text."""
         if (text := literal(value)) is not None:
             return text
         if isinstance(value, enum.Enum) and value.name in type(value).__members__:
@@ -98,7 +98,7 @@ class Sources:
         return None
 
     def _partial(self, value: functools.partial[Any]) -> str | None:
-        """A function with some of its arguments, such as GELU with its approximation."""
+        """Return a function with some of its arguments, such as GELU with its approximation."""
         given = [self.text_of(one) for one in (value.func, *value.args)]
         named = {name: self.text_of(one) for name, one in value.keywords.items()}
         texts = [*given, *(f"{name}={text}" for name, text in named.items() if text is not None)]
@@ -108,7 +108,7 @@ class Sources:
         return f"functools.partial({', '.join(map(str, texts))})"
 
     def class_text(self, kind: type, renamed: str | None = None) -> ast.ClassDef:
-        """A class without its constructor and the methods that only that calls."""
+        """Return a class without its constructor and the methods that only that calls."""
         node = class_node(kind)
         node.body = _used_methods(node, self._used.get(kind) or _names_used(kind))
         known = cleaned(node, lambda name: self._may_annotate(kind, name))
@@ -146,7 +146,7 @@ class Sources:
             self.statements.append(f"{name} = {own}")
 
     def _named_tuple(self, name: str, kind: Any) -> str:
-        """A definition with the same fields; methods of its own are left out."""
+        """Return a definition with the same fields; methods of its own are left out."""
         defaults = [self.text_of(value) for value in kind._field_defaults.values()]
         if None in defaults:
             raise refused(f"`{name}` has a default that cannot be written down")
@@ -163,7 +163,7 @@ class Sources:
 
 
 def class_node(kind: type) -> ast.ClassDef:
-    """The syntax tree of a class, found by where one of its functions was written.
+    """Return the syntax tree of a class, found by where one of its functions was written.
 
     That works in notebooks, too, where a class itself does not say where it is from.
     """
@@ -189,7 +189,7 @@ def class_node(kind: type) -> ast.ClassDef:
 
 
 def function_node(function: types.FunctionType) -> ast.stmt:
-    """The syntax tree of a function."""
+    """Return the syntax tree of a function."""
     try:
         return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, TypeError, SyntaxError):
@@ -197,7 +197,8 @@ def function_node(function: types.FunctionType) -> ast.stmt:
 
 
 def found_in(owner: Any, name: str) -> Any:
-    """What a name means to a class or a function: of the scope around it, or of its module."""
+    """Return what a name means to a class or a function: of the scope around it, or of its
+    module."""
     for function in _functions(owner) if isinstance(owner, type) else [owner]:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for free, cell in cells:
@@ -219,14 +220,15 @@ def _functions(kind: type) -> Iterator[types.FunctionType]:
 
 
 def _original(value: Any) -> types.FunctionType | None:
-    """The function as it was written, under decorators such as `functools.wraps` makes and under
-    `torch.jit.script`; None for what is no function."""
+    """Return the function as it was written, under decorators such as `functools.wraps` makes
+    and under `torch.jit.script`; None for what is no function."""
     inner = inspect.unwrap(getattr(value, "_torchdynamo_inline", value))
     return inner if isinstance(inner, types.FunctionType) else None
 
 
 def _names_used(kind: type) -> set[str]:
-    """The methods that calling an instance may need, of the class and of those that it is of."""
+    """Return the methods that calling an instance may need, of the class and of those that it is
+    of."""
     methods: dict[str, list[ast.stmt]] = {}
     for base in kind.__mro__:
         if base is object or base.__module__.partition(".")[0] == "torch":
@@ -246,13 +248,13 @@ def _names_used(kind: type) -> set[str]:
 
 
 def _used_methods(node: ast.ClassDef, used: set[str]) -> list[ast.stmt]:
-    """The statements of a class that calling it may need."""
+    """Return the statements of a class that calling it may need."""
     kept = [s for s in node.body if not isinstance(s, ast.FunctionDef) or s.name in used]
     return kept or [ast.Pass()]
 
 
 def public_name(value: Any) -> str | None:
-    """How torch itself calls a class or function: `torch.nn.Linear`."""
+    """Tell how torch itself calls a class or function: `torch.nn.Linear`."""
     name = getattr(value, "__name__", "")
     for namespace in (torch.nn, torch.nn.functional, torch):
         if name and getattr(namespace, name, None) is value:
@@ -261,7 +263,7 @@ def public_name(value: Any) -> str | None:
 
 
 def _import_of(name: str, value: Any) -> str | None:
-    """The statement that imports a value which every task may import."""
+    """Return the statement that imports a value which every task may import."""
     if isinstance(value, types.ModuleType):
         if value.__name__.partition(".")[0] not in ALLOWED_MODULES:
             return None
@@ -281,7 +283,7 @@ def _import_of(name: str, value: Any) -> str | None:
 
 
 def literal(value: Any) -> str | None:
-    """A value as Python writes it; None where that would not give the same value again."""
+    """Return a value as Python writes it; None where that would not give the same value again."""
     if isinstance(value, torch.dtype | torch.memory_format):
         return str(value)
     if isinstance(value, torch.device):

@@ -66,8 +66,8 @@ class Rebuilding:
             self.lines.append(f"{target}.{name} = {text}")
 
     def _namespace(self, value: Any) -> str | None:
-        """A configuration as a bag of its plain values, of which only those are kept that the
-        source speaks of."""
+        """Return a configuration as a bag of its plain values, of which only those are kept that
+        the source speaks of."""
         fields = getattr(value, "__dict__", None)
         if not fields or callable(value):
             return None
@@ -133,13 +133,13 @@ class Rebuilding:
 
 
 def _properties(kind: type) -> list[str]:
-    """What instances compute when they are asked for it."""
+    """Return what instances compute when they are asked for it."""
     members = (item for base in kind.__mro__ for item in vars(base).items())
     return [name for name, member in members if isinstance(member, property)]
 
 
 def constructor_text(module: torch.nn.Module) -> str | None:
-    """A call of torch's own constructor that gives such a module; None if there is none."""
+    """Return a call of torch's own constructor that gives such a module; None if there is none."""
     kind = type(module)
     name = public_name(kind)
     if name is None:
@@ -200,13 +200,13 @@ def drawn(values: torch.Tensor) -> str:
 
 
 def shift_text(mean: float, spread: float, elements: int) -> str:
-    """What to add to numbers around zero; nothing where the mean may be an accident."""
+    """Return what to add to numbers around zero; nothing where the mean may be an accident."""
     accident = 4 * spread / elements**0.5
     return "" if abs(mean) <= max(accident, spread / 20) else f" + {mean:.3g}"
 
 
 def buffer_text(path: str, name: str, buffer: torch.Tensor) -> str:
-    """A buffer with its values."""
+    """Return a buffer with its values."""
     flat = buffer.detach().flatten()
     if flat.numel() and bool((flat == flat[0]).all()):
         dtype = "" if buffer.dtype is torch.get_default_dtype() else f", dtype={buffer.dtype}"
@@ -224,5 +224,5 @@ def buffer_text(path: str, name: str, buffer: torch.Tensor) -> str:
 
 
 def tensor_text(values: torch.Tensor) -> str:
-    """A tensor, element by element."""
+    """Return a tensor, element by element."""
     return f"torch.tensor({literal(values.tolist())}, dtype={values.dtype})"

@@ -28,7 +28,8 @@ _COLUMNS = 95
 
 
 def live_task(module: torch.nn.Module, calls: list[Call], name: str | None = None) -> Task:
-    """A task whose reference computes what the module does. Raises `BadInput` if none can be made.
+    """Return a task whose reference computes what the module does. Raises `BadInput` if none can be
+    made.
 
     The text is executed, and its results on the example calls are compared with the module's.
     """

@@ -42,7 +42,7 @@ class Rates:
 
 
 def dtype_of(module: torch.nn.Module, arguments: tuple[Any, ...]) -> torch.dtype:
-    """The type that a module computes in: that of its parameters, or of what it is given."""
+    """Return the type that a module computes in: that of its parameters, or of what it is given."""
     held = [tensor for _, tensor in tensors_of(module)]
     types = [t.dtype for t in [*held, *tensors_in(arguments)] if t.dtype in _MULTIPLIED]
     return types[0] if types else torch.get_default_dtype()
@@ -62,7 +62,7 @@ def _seconds(call: Callable[[], Any], device: torch.device) -> float:
 def least_seconds(
     module: torch.nn.Module, arguments: tuple[Any, ...], result_bytes: int, rates: Rates
 ) -> float:
-    """The limit for one call of a module."""
+    """Return the limit for one call of a module."""
     moved = result_bytes + sum(tensor.nbytes for tensor in tensors_in(arguments))
     moved += sum(tensor.nbytes for _, tensor in tensors_of(module))
     return max(moved / rates.bytes, operations(module, arguments) / rates.operations)

@@ -126,7 +126,7 @@ class Watcher:
         return known[1]
 
     def _copied(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """The arguments as they are now, unless that takes too much memory."""
+        """Return the arguments as they are now, unless that takes too much memory."""
         devices = {tensor.device for tensor in tensors_in(arguments)}
         for device in devices - self._room.keys():
             self._room[device] = int(_KEPT_SHARE * free_bytes(device))
@@ -142,7 +142,7 @@ class Watcher:
 
 
 def free_bytes(device: torch.device) -> int:
-    """How much memory nobody uses there."""
+    """Tell how much memory nobody uses there."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

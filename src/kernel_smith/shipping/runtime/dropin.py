@@ -114,7 +114,7 @@ class Attachment:
     def choose(
         self, module: torch.nn.Module, arguments: tuple[Any, ...]
     ) -> Callable[..., Any] | None:
-        """The kernel's `forward` for a call; None where the reference is to answer."""
+        """Return the kernel's `forward` for a call; None where the reference is to answer."""
         try:
             mine: _Thread = self._local.thread
         except AttributeError:
@@ -135,7 +135,8 @@ class Attachment:
         return forward
 
     def _form(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> Any:
-        """What the module's own code returns for such arguments: a task has types of its own."""
+        """Return what the module's own code returns for such arguments: a task has types of its
+        own."""
         key = tuple([describe(one) for one in arguments])
         if key not in self._forms:
             kind = getattr(type(module), "replaced_class", type(module))
@@ -208,12 +209,12 @@ class Attachment:
         return None if fingerprint(module) == self.fingerprint else "changed settings"
 
     def in_verified_mode(self, parts: Iterable[torch.nn.Module]) -> bool:
-        """Whether all parts train, or infer, as they did when calls were verified."""
+        """Tell whether all parts train, or infer, as they did when calls were verified."""
         verified = self.replacement.verified.training
         return all(part.training is verified for part in parts)
 
     def fits_now(self) -> bool:
-        """Whether verified calls may be answered, asked while torch traces."""
+        """Tell whether verified calls may be answered, asked while torch traces."""
         module = self._module()
         # A graph would not notice that something was written to a buffer later.
         if module is None or relied_on(module) or self.state_refusal(module) is not None:
@@ -269,7 +270,8 @@ class DropIn(torch.nn.Module):
         return applied
 
     def __prepare_scriptable__(self) -> torch.nn.Module:
-        """What `torch.jit.script` takes: it can follow the reference, and nothing of this class."""
+        """Return what `torch.jit.script` takes: it can follow the reference, and nothing of this
+        class."""
         return detached(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -291,7 +293,8 @@ def attached(module: torch.nn.Module, replacement: Replacement) -> torch.nn.Modu
 
 
 def _mixed(kind: type[torch.nn.Module]) -> type[DropIn]:
-    """The class of drop-ins for modules of a class: one for all, as programs may compare types."""
+    """Return the class of drop-ins for modules of a class: one for all, as programs may compare
+    types."""
     for known in kind.__subclasses__():
         if issubclass(known, DropIn) and known.replaced_class is kind:
             return known
@@ -327,7 +330,7 @@ def detach(module: torch.nn.Module) -> None:
 
 
 def detached(module: DropIn) -> torch.nn.Module:
-    """A module of the class that was replaced, which shares all that this one holds."""
+    """Return a module of the class that was replaced, which shares all that this one holds."""
     plain = module.replaced_class.__new__(module.replaced_class)
     vars(plain).update({k: v for k, v in vars(module).items() if k != _ATTACHED})
     return plain

@@ -41,7 +41,7 @@ class Replacement:
 
     @classmethod
     def read(cls, folder: Path, package: str) -> Replacement:
-        """What a saved folder holds; `package` is the name that it was imported under."""
+        """Return what a saved folder holds; `package` is the name that it was imported under."""
         return cls(Spec.read(folder), str(folder), package)
 
     def __reduce__(self) -> Any:
@@ -118,7 +118,7 @@ class Replacement:
             return self._built(self._kernel.ModelNew)
 
     def kernel_of_thread(self) -> torch.nn.Module:
-        """The instance that serves the operator in this thread."""
+        """Return the instance that serves the operator in this thread."""
         if not hasattr(self._local, "kernel"):
             self._local.kernel = self.new_kernel()
         kernel: torch.nn.Module = self._local.kernel
@@ -149,7 +149,7 @@ class Replacement:
             yield
 
     def module(self, of: torch.nn.Module | None = None) -> torch.nn.Module:
-        """A module whose verified calls the kernel answers.
+        """Return a module whose verified calls the kernel answers.
 
         It shares the parameters of the module given, and has its class and its `state_dict`.
         Without one it is the reference, with the weights that were saved.
@@ -204,7 +204,8 @@ class Replacement:
         return type(part) is where and self._disagreement(part) is None
 
     def _disagreement(self, module: torch.nn.Module) -> str | None:
-        """What shows that a module of another class computes something else; None if nothing."""
+        """Return what shows that a module of another class computes something else; None if
+        nothing."""
         _ = self.signatures
         expected = {name: tuple(tensor.shape) for name, tensor in tensors_of(self.verified)}
         found = {name: tuple(tensor.shape) for name, tensor in tensors_of(module)}
@@ -218,7 +219,7 @@ class Replacement:
         return None if self._same_results(module) else "its results differ"
 
     def _same_results(self, module: torch.nn.Module) -> bool:
-        """Whether kernel and module agree on one call of the first workload."""
+        """Tell whether kernel and module agree on one call of the first workload."""
         sizes = next(iter(self.workloads.values()))
         kernel = self.kernel_of_thread()
         self.bind(kernel, module)
@@ -269,7 +270,7 @@ def _usual_dtype() -> Iterator[None]:
 
 
 def init_arguments(reference: Any, sizes: dict[str, Any]) -> tuple[Any, ...]:
-    """What a reference's constructor gets for a workload of these sizes."""
+    """Return what a reference's constructor gets for a workload of these sizes."""
     make = getattr(reference, "get_init_inputs", None)
     if make is None:
         return ()
@@ -279,7 +280,8 @@ def init_arguments(reference: Any, sizes: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _revived(kind: type[Replacement], spec: Spec, folder: str | None, package: str) -> Replacement:
-    """One replacement per process and content: copies of a module share compiled programs."""
+    """Return one replacement per process and content: copies of a module share compiled
+    programs."""
     known = _replacements.get((package, spec.identifier))
     if known is None or known.spec != spec:
         known = _replacements[package, spec.identifier] = kind(spec, folder, package)

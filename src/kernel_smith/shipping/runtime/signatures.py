@@ -18,7 +18,7 @@ class Unfamiliar(TypeError):
 
 
 def describe(value: Any) -> Hashable:
-    """All of an argument that a kernel may depend on, but for the elements of tensors."""
+    """Return all of an argument that a kernel may depend on, but for the elements of tensors."""
     kind = type(value)
     if kind in _TENSORS:
         # Sparse tensors have no strides, which raises RuntimeError.
@@ -33,7 +33,8 @@ def describe(value: Any) -> Hashable:
 
 
 def without_idle_strides(described: Any) -> Any:
-    """The same description, where strides of dimensions with one element make no difference."""
+    """Return the same description, where strides of dimensions with one element make no
+    difference."""
     if not isinstance(described, tuple):
         return described
     if len(described) == 4 and isinstance(described[1], torch.Size):
@@ -44,7 +45,7 @@ def without_idle_strides(described: Any) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Every tensor of nested arguments, in their order."""
+    """Yield every tensor of nested arguments, in their order."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -55,7 +56,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def with_tensors(value: Any, tensors: Iterator[Any]) -> Any:
-    """The same arguments with other tensors in their places."""
+    """Return the same arguments with other tensors in their places."""
     if isinstance(value, torch.Tensor):
         return next(tensors)
     if isinstance(value, (tuple, list)):
@@ -66,12 +67,12 @@ def with_tensors(value: Any, tensors: Iterator[Any]) -> Any:
 
 
 def rebuilt(like: Any, items: list[Any]) -> Any:
-    """A tuple or list of the same type; those with named fields take them one by one."""
+    """Return a tuple or list of the same type; those with named fields take them one by one."""
     return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
 
 
 def has_names(value: Any) -> bool:
-    """Whether a result is, or holds, a tuple of a type of its own."""
+    """Tell whether a result is, or holds, a tuple of a type of its own."""
     if isinstance(value, dict):
         return has_names(list(value.values()))
     if not isinstance(value, (tuple, list)):
@@ -80,7 +81,7 @@ def has_names(value: Any) -> bool:
 
 
 def in_form(form: Any, result: Any) -> Any:
-    """A result in containers of the types that another one has."""
+    """Return a result in containers of the types that another one has."""
     if isinstance(form, dict):
         return {key: in_form(item, result[key]) for key, item in form.items()}
     if isinstance(form, (tuple, list)):
@@ -127,7 +128,7 @@ def _alike(given: Any, verified: Any) -> bool:
 def by_position(
     forward: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """A call's arguments in the order of the parameters, as far as they were given.
+    """Return a call's arguments in the order of the parameters, as far as they were given.
 
     A parameter that was left out before one that was given takes its default.
     """
@@ -156,7 +157,7 @@ def _fill_gaps(forward: inspect.Signature, given: dict[str, Any]) -> None:
 
 
 def verified_arguments(get_inputs: Callable[..., Any], sizes: dict[str, Any]) -> tuple[Any, ...]:
-    """What the reference is called with, as tensors without memory."""
+    """Return what the reference is called with, as tensors without memory."""
     try:
         with torch.device("meta"):
             arguments = tuple(get_inputs(**sizes))
@@ -169,7 +170,7 @@ def verified_arguments(get_inputs: Callable[..., Any], sizes: dict[str, Any]) ->
 
 
 def key_of(arguments: tuple[Any, ...], device: torch.device) -> Hashable:
-    """The description of verified arguments, as if their tensors were on the device."""
+    """Return the description of verified arguments, as if their tensors were on the device."""
     return tuple(_moved(describe(one), device) for one in arguments)
 
 

@@ -46,7 +46,7 @@ class Spec:
 
     @classmethod
     def read(cls, folder: Path) -> Spec:
-        """What `manifest` and the programs of a folder say."""
+        """Return what `manifest` and the programs of a folder say."""
         values = json.loads((folder / MANIFEST).read_text("utf-8"))
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
         kernel = (folder / KERNEL).read_text("utf-8")
@@ -54,7 +54,7 @@ class Spec:
 
 
 def execute(text: str, name: str, package: str = "") -> types.ModuleType:
-    """The module that a text defines. `package` is where its relative imports look."""
+    """Return the module that a text defines. `package` is where its relative imports look."""
     module = types.ModuleType(f"{package}.{name}" if package else name)
     file = f"<{module.__name__} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
     module.__file__, module.__package__ = file, package

@@ -53,7 +53,7 @@ def _settings(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def other_setting(live: torch.nn.Module, verified: torch.nn.Module) -> str | None:
-    """The first setting that both have and that differs; None if there is none."""
+    """Return the first setting that both have and that differs; None if there is none."""
     for path, part in verified.named_modules():
         try:
             mine = dict(_settings(live.get_submodule(path)))
@@ -86,7 +86,7 @@ def _spelled(value: Any) -> str:
 
 
 def _digest(tensor: torch.Tensor) -> str:
-    """The values of a tensor in short; of one that is large, or has none, nothing."""
+    """Return the values of a tensor in short; of one that is large, or has none, nothing."""
     if tensor.is_meta or tensor.layout is not torch.strided or tensor.numel() > MOST_ELEMENTS:
         return ""
     with _disable_current_modes():  # a program may be traced meanwhile
@@ -103,14 +103,14 @@ def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def depends_on_mode(module: torch.nn.Module, text: str) -> bool:
-    """Whether training and inference may differ, as far as classes and the text can tell."""
+    """Tell whether training and inference may differ, as far as classes and the text can tell."""
     return any(isinstance(part, _MODAL) for part in module.modules()) or bool(
         _MODE_WORD.search(text)
     )
 
 
 def is_statistic(name: str) -> bool:
-    """Whether a buffer holds running statistics, which a kernel reads where it is called."""
+    """Tell whether a buffer holds running statistics, which a kernel reads where it is called."""
     return name.rpartition(".")[2] in _STATISTICS
 
 
@@ -142,7 +142,7 @@ def difference(
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its memory holds its values: not so of types of libraries, nor of lazy views."""
+    """Tell whether its memory holds its values: not so of types of libraries, nor of lazy views."""
     kind = type(tensor)
     of_tracing = kind.__module__.startswith("torch._subclasses")
     return (kind in _PLAIN or of_tracing) and not tensor.is_conj() and not tensor.is_neg()

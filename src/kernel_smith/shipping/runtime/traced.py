@@ -47,14 +47,14 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
 
 
 def _is_open(arguments: tuple[Any, ...]) -> bool:
-    """Whether sizes are left open in an export: comparing them would settle them."""
+    """Tell whether sizes are left open in an export: comparing them would settle them."""
     return torch.compiler.is_exporting() and any(
         isinstance(size, torch.SymInt) for one in tensors_in(arguments) for size in one.shape
     )
 
 
 def needs_grad(module: torch.nn.Module, arguments: tuple[Any, ...]) -> bool:
-    """Whether a call is to be differentiated later."""
+    """Tell whether a call is to be differentiated later."""
     return any(one.requires_grad for one in tensors_in(arguments)) or any(
         parameter.requires_grad for parameter in module.parameters()
     )
@@ -69,7 +69,7 @@ def _found(module: torch.nn.Module, path: str) -> torch.Tensor:
 
 
 def register(replacement: Replacement) -> Callable[..., list[torch.Tensor]]:
-    """The operator of a kernel, which is made once per process and content."""
+    """Return the operator of a kernel, which is made once per process and content."""
     name = replacement.spec.identifier
     known = getattr(getattr(torch.ops, _NAMESPACE), name, None)
     if known is not None:
@@ -117,7 +117,7 @@ def _like(described: torch.Tensor) -> torch.Tensor:
 
 
 def form_of(forward: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What a call returns, without values; None where that takes values to know."""
+    """Return what a call returns, without values; None where that takes values to know."""
     from torch._subclasses import FakeTensorMode
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
@@ -133,7 +133,7 @@ def _without_tensors(result: Any) -> Any:
 
 
 def result_kind(signature: Signature, verified: torch.nn.Module, device: torch.device) -> str:
-    """How the reference returns its results, as far as an operator can return them.
+    """Tell how the reference returns its results, as far as an operator can return them.
 
     Inputs and parameters are on the same device, as in the calls that were verified.
     """

@@ -29,7 +29,7 @@ class Watched:
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Watched:
-        """The state as it is now."""
+        """Return the state as it is now."""
         parts = tuple(module.modules())
         places = [place for part in parts for place in _places(part)]
         held = [tensor for *_, value in places for tensor in tensors_in(value)]
@@ -48,7 +48,7 @@ class Watched:
         )
 
     def unchanged(self) -> bool:
-        """Whether everything is still in its place, and is what it was."""
+        """Tell whether everything is still in its place, and is what it was."""
         for table, name, value in self.places:
             if table.get(name) is not value:
                 return False
@@ -67,7 +67,7 @@ class Watched:
         return self.same_values()
 
     def same_values(self) -> bool:
-        """Whether no tensor was written to whose values matter."""
+        """Tell whether no tensor was written to whose values matter."""
         for tensor, version, address in self.values:
             if tensor._version != version or _address(tensor) != address:
                 return False
@@ -89,7 +89,7 @@ def relied_on(module: torch.nn.Module) -> list[torch.Tensor]:
 
 
 def _places(part: torch.nn.Module) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """Where a module puts its parts and tensors."""
+    """Tell where a module puts its parts and tensors."""
     for table in (part._modules, part._parameters, part._buffers):
         for name, value in table.items():
             yield table, name, value
@@ -113,7 +113,7 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def _copied(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes, where lists and dictionaries may be changed later."""
+    """Return the attributes, where lists and dictionaries may be changed later."""
     return {
         name: value.copy() if type(value) in (list, dict) and name not in OF_NN else value
         for name, value in attributes.items()

@@ -19,7 +19,7 @@ TARGETS: dict[str, Target] = {
 
 
 def find_target(name: str) -> Target:
-    """The adapter of that name. Raises `BadInput`."""
+    """Return the adapter of that name. Raises `BadInput`."""
     if name not in TARGETS:
         known = ", ".join(TARGETS)
         raise BadInput(

@@ -43,23 +43,23 @@ class Target:
             )
 
     def module_folder(self, op: Op) -> str:
-        """Where the operation goes, from the root."""
+        """Tell where the operation goes, from the root."""
         return self.folder
 
     def test_folder(self, op: Op) -> str:
-        """Where its tests go, from the checkout."""
+        """Tell where its tests go, from the checkout."""
         return self.tests
 
     def test_extra(self, op: Op) -> str:
-        """What the project wants to see in a file of tests, after the imports."""
+        """Return what the project wants to see in a file of tests, after the imports."""
         return ""
 
     def test_ending(self, op: Op) -> str:
-        """What the project wants to see at the end of a file of tests."""
+        """Return what the project wants to see at the end of a file of tests."""
         return ""
 
     def adapted(self, text: str) -> str:
-        """A text with the project's own way to import things."""
+        """Return a text with the project's own way to import things."""
         return text
 
     def registered(self, op: Op) -> Mapping[str, Callable[[str], str]]:
@@ -67,13 +67,13 @@ class Target:
         return {}
 
     def paths(self, op: Op) -> tuple[str, str, str]:
-        """Where module, tests and benchmark go, from the checkout."""
+        """Tell where module, tests and benchmark go, from the checkout."""
         module = Path(self.root, self.module_folder(op), f"{op.name}.py")
         test = Path(self.test_folder(op), f"test_{op.name}.py")
         return str(module), str(test), str(Path(self.benchmarks, f"benchmark_{op.name}.py"))
 
     def files(self, op: Op) -> dict[str, str]:
-        """The new files."""
+        """Return the new files."""
         dotted = ".".join([*Path(self.module_folder(op)).parts, op.name])
         test = op.test_text(
             dotted, self.test_extra(op), self.test_ending(op), interpreted=self._interprets(op)
@@ -88,7 +88,7 @@ class Target:
         return self.has_interpreter and op.is_interpretable
 
     def _wrapped(self, text: str) -> str:
-        """The text with comments that fit into lines; all else is left to formatters."""
+        """Return the text with comments that fit into lines; all else is left to formatters."""
         return re.sub(r"^( *# ).+$", self._comment, text, flags=re.MULTILINE)
 
     def _comment(self, found: re.Match[str]) -> str:
@@ -111,7 +111,7 @@ class Target:
         return texts
 
     def commands(self, op: Op) -> list[str]:
-        """How to try the operation there."""
+        """Tell how to try the operation there."""
         _, test, benchmark = self.paths(op)
         prefix = "" if self.root == "." else f"PYTHONPATH={self.root} "
         tests = f"{prefix}python -m pytest {test}"
@@ -122,7 +122,8 @@ class Target:
 
 
 def exported(text: str, statement: str, name: str) -> str:
-    """A package's text that also imports and lists a name: each beside its kin, in their order."""
+    """Return a package's text that also imports and lists a name: each beside its kin, in their
+    order."""
     lines = text.splitlines(keepends=True)
     imports = [i for i, line in enumerate(lines) if line.startswith("from ")]
     after = [i for i in imports if lines[i] < statement]

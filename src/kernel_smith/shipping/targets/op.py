@@ -126,7 +126,8 @@ class Op:
 
 
 def op_of(found: Optimized, name: str) -> Op:
-    """The operation that a run found a kernel for. Raises `BadInput` for one that cannot go."""
+    """Return the operation that a run found a kernel for. Raises `BadInput` for one that cannot
+    go."""
     if found.candidate.backend != "triton":
         raise BadInput(
             f"the kernel is {found.candidate.backend}, and these projects take Triton kernels",
@@ -190,7 +191,7 @@ def _number(value: float | None) -> str:
 
 
 def _summary(text: str) -> str:
-    """A description as the first lines of a docstring."""
+    """Return a description as the first lines of a docstring."""
     sentence, _, rest = " ".join(text.split()).replace('"""', "").partition(". ")
     lines = [sentence.rstrip(".") + ".", *([rest] if rest else [])]
     return "\n\n".join(_wrapped(line) for line in lines)
@@ -216,7 +217,7 @@ def _defined(source: str) -> set[str]:
 
 
 def _imports_first(*sources: str) -> tuple[str, str]:
-    """The import lines of some texts, each once, and the rest of the first."""
+    """Return the import lines of some texts, each once, and the rest of the first."""
     lines: dict[str, None] = {}
     rest = ""
     for number, source in enumerate(sources):

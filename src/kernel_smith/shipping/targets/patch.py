@@ -33,7 +33,7 @@ class Patch(NamedTuple):
 
 
 def make_patch(target: Target, op: Op, checkout: Path) -> Patch:
-    """The difference that adds the operation. Raises `BadInput` if it does not apply."""
+    """Return the difference that adds the operation. Raises `BadInput` if it does not apply."""
     target.check(checkout)
     _demand_git(checkout)
     added, changed = target.files(op), target.changed(op, checkout)
@@ -56,7 +56,7 @@ def make_patch(target: Target, op: Op, checkout: Path) -> Patch:
 def with_text(
     patch: Patch, target: Target, op: Op, found: Optimized, lineage: Sequence[StepFacts]
 ) -> str:
-    """The patch, and before it the text of a pull request, which `git apply` skips."""
+    """Return the patch, and before it the text of a pull request, which `git apply` skips."""
     licence = (
         f"everything here is offered under the licence of {target.name}; the kernel is the run's, "
         "the reference is the task's own text"

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 
 def renamed(source: str, names: Mapping[str, str]) -> str:
-    """The text with definitions and uses of these names renamed; not attributes and keywords."""
+    """Return the text with definitions and uses of these names renamed; not attributes and
+    keywords."""
     lines = [line.encode() for line in source.splitlines(keepends=True)]
     places = {place for node in ast.walk(ast.parse(source)) for place in _places(node, lines)}
     for row, column, old in sorted(places, reverse=True):
@@ -20,7 +21,7 @@ def renamed(source: str, names: Mapping[str, str]) -> str:
 
 
 def _places(node: ast.AST, lines: list[bytes]) -> list[tuple[int, int, str]]:
-    """Where a node spells a name: row and byte, and the name."""
+    """Tell where a node spells a name: row and byte, and the name."""
     if isinstance(node, ast.Name):
         return [(node.lineno - 1, node.col_offset, node.id)]
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -17,7 +17,8 @@ _HARMLESS = frozenset({"arange", "broadcast_to", "cdiv", "full", "load", "progra
 
 
 def tidied(source: str) -> str:
-    """The text without dead assignments, and with names of functions that fit into a line."""
+    """Return the text without dead assignments, and with names of functions that fit into a
+    line."""
     while True:
         lines = _dead_lines(ast.parse(source))
         if not lines:
@@ -27,7 +28,7 @@ def tidied(source: str) -> str:
 
 
 def _dead_lines(tree: ast.Module) -> set[int]:
-    """The lines of assignments to local names that their function never reads."""
+    """Return the lines of assignments to local names that their function never reads."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {
         line
@@ -74,7 +75,7 @@ def _read(function: ast.FunctionDef) -> set[str]:
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
-    """The names that a statement assigns, where it does nothing else; otherwise none."""
+    """Return the names that a statement assigns, where it does nothing else; otherwise none."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign) and statement.value is not None:

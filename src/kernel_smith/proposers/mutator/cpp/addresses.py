@@ -20,7 +20,7 @@ _DEPTH = 6
 
 
 def resolve(names: Names, node: Node, loop: Loop, starts: bool = False, depth: int = 0) -> str:
-    """An expression with its names replaced by their definitions.
+    """Return an expression with its names replaced by their definitions.
 
     With `starts`, the variable of a loop inside `loop` is replaced by its first value and more.
     """
@@ -57,7 +57,7 @@ def _resolve_name(names: Names, node: Node, loop: Loop, starts: bool, depth: int
 
 
 def parse_expression(expression: str) -> tuple[CppText, Node]:
-    """An expression by itself; what cannot be read as one stays a text without terms."""
+    """Return an expression by itself; what cannot be read as one stays a text without terms."""
     text = parse(f"auto value = {expression};")
     declared = next((n for n in walk(text.root) if n.type == "init_declarator"), None)
     value = declared.child_by_field_name("value") if declared else None
@@ -65,7 +65,7 @@ def parse_expression(expression: str) -> tuple[CppText, Node]:
 
 
 def terms(node: Node) -> list[Node]:
-    """What a sum adds or subtracts."""
+    """Return what a sum adds or subtracts."""
     return _flattened(node, ("+", "-"))
 
 
@@ -91,7 +91,7 @@ def words(text: CppText, node: Node) -> set[str]:
 
 
 def key_of(expression: str, loop: Loop, moving: set[str]) -> str | None:
-    """What tells the element of one iteration from those of others; None if nothing does.
+    """Return what tells the element of one iteration from those of others; None if nothing does.
 
     Two addresses with the same key that begins with `*` lie in the same stride of an iteration.
     Other keys are whole addresses. `moving` are the names that change within an iteration.

@@ -24,14 +24,14 @@ _CONDITIONAL = {"if_statement", "conditional_expression", "switch_statement", "w
 
 
 def ahead_of(text: CppText, loop: Loop, line: str) -> tuple[Splice, ...]:
-    """A statement before a loop, if there is room for one."""
+    """Return a statement before a loop, if there is room for one."""
     if loop.node.parent is None or loop.node.parent.type != "compound_statement":
         return ()
     return text.before(pragma_before(loop) or loop.node, line)
 
 
 def changing(text: CppText, loop: Loop) -> set[str]:
-    """The names that a loop declares or assigns."""
+    """Return the names that a loop declares or assigns."""
     names = names_of(text, loop.function)
     own = {d.name for d in names.declared_in(loop.node)}
     bases = [t.child_by_field_name("argument") or t for t in targets(loop.body)]

@@ -56,7 +56,8 @@ def independent(loop: Loop) -> bool:
 
 
 def reduction_operator(loop: Loop, name: str) -> str | None:
-    """The operator by which alone a loop changes a variable that it does not use otherwise."""
+    """Return the operator by which alone a loop changes a variable that it does not use
+    otherwise."""
     text = loop.text
     found: set[str] = set()
     seen = 0
@@ -71,7 +72,7 @@ def reduction_operator(loop: Loop, name: str) -> str | None:
 
 
 def _update(loop: Loop, node: Node, name: str) -> tuple[str, int]:
-    """The operator of one update, and how often it mentions the variable."""
+    """Return the operator of one update, and how often it mentions the variable."""
     text = loop.text
     right = node.child_by_field_name("right")
     uses = sum(n.type == "identifier" and text.of(n) == name for n in walk(node))
@@ -102,7 +103,7 @@ def _is_statement(node: Node) -> bool:
 
 
 def _guard(node: Node) -> Node | None:
-    """The condition of `if (condition) variable = value;`."""
+    """Return the condition of `if (condition) variable = value;`."""
     statement = node.parent
     above = statement.parent if statement else None
     if above is None or above.type != "if_statement" or above.child_by_field_name("alternative"):
@@ -112,7 +113,7 @@ def _guard(node: Node) -> Node | None:
 
 
 def _compared(loop: Loop, condition: Node, value: str, name: str) -> str:
-    """The operator of "if `condition`, the variable becomes `value`"."""
+    """Return the operator of "if `condition`, the variable becomes `value`"."""
     text = loop.text
     sides = [condition.child_by_field_name(n) for n in ("left", "operator", "right")]
     if condition.type != "binary_expression" or not (sides[0] and sides[1] and sides[2]):
@@ -219,7 +220,7 @@ def _hands_over(names: Names, argument: Node) -> bool:
 
 
 def _address(loop: Loop, names: Names, node: Node, starts: bool = False) -> tuple[str | None, str]:
-    """The array that an expression is in, if that is known, and where in it."""
+    """Return the array that an expression is in, if that is known, and where in it."""
     at = node
     if node.type == "subscript_expression":
         base, index = (node.child_by_field_name(n) for n in ("argument", "indices"))

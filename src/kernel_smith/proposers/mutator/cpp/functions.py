@@ -130,7 +130,8 @@ def _helpers(text: CppText, function: Node) -> tuple[Splice, ...]:
 
 
 def _in_vectors(text: CppText, function: Node, types: tuple[str, ...]) -> list[Splice]:
-    """The calls in loops that vector instructions can run, and a pragma for each such loop."""
+    """Return the calls in loops that vector instructions can run, and a pragma for each such
+    loop."""
     names = names_of(text, function)
     splices: list[Splice] = []
     for loop in loops(text):
@@ -163,7 +164,7 @@ def _exponentials(text: CppText, body: Node) -> Iterator[tuple[Node, str, Node]]
 
 
 def _first_function(text: CppText) -> int:
-    """Where functions begin, on the top level."""
+    """Tell where functions begin, on the top level."""
     kinds = ("function_definition", "template_declaration", "linkage_specification")
     for node in text.root.named_children:
         if node.type in kinds or node.type == "namespace_definition":

@@ -24,7 +24,7 @@ _NUMBERS = {"float", "double", "int", "int32_t", "int64_t"}
 
 
 def renamed(text: CppText, loop: Loop, new_names: dict[str, str]) -> str:
-    """The body of a loop with other names in it."""
+    """Return the body of a loop with other names in it."""
     found = [n for n in walk(loop.body) if n.type == "identifier" and text.of(n) in new_names]
     return rewritten(text, loop.body, [replaced(n, new_names[text.of(n)]) for n in found])
 

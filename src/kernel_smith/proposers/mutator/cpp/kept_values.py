@@ -80,7 +80,8 @@ def _keep(text: CppText, first: Loop, later: list[Loop]) -> tuple[Splice, ...] |
 
 
 def _values(names: Names, loop: Loop) -> Iterator[tuple[Node, _Value]]:
-    """The expressions of a body that have a name, or call a function, and what they stand for."""
+    """Yield the expressions of a body that have a name, or call a function, and what they stand
+    for."""
     reader = _Reader(names, loop)
     for node in walk(loop.body):
         computed = node if node.type == "call_expression" else None
@@ -148,7 +149,7 @@ class _Reader:
 
 
 def _common_block(first: Loop, others: list[Loop]) -> Node | None:
-    """The innermost block that runs all of these loops once, one after the other."""
+    """Return the innermost block that runs all of these loops once, one after the other."""
     above = [_blocks(loop) for loop in (first, *others)]
     return next((b for b in above[0] if all(b in each for each in above[1:])), None)
 

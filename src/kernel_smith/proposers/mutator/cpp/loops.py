@@ -49,7 +49,7 @@ class Loop:
         return f"for ({self.type} {name} = {first}; {name} < {last}; {advance})"
 
     def inner(self) -> list[Loop]:
-        """The loops directly below this one."""
+        """Return the loops directly below this one."""
         below = [loop for loop in loops(self.text) if inside(loop.node, self.body)]
         return [
             loop
@@ -58,7 +58,7 @@ class Loop:
         ]
 
     def perfect_inner(self) -> Loop | None:
-        """The one loop that is all of the body, if its range does not depend on this one."""
+        """Return the one loop that is all of the body, if its range does not depend on this one."""
         below = self.inner()
         if len(below) != 1 or [s.id for s in self.statements] != [below[0].node.id]:
             return None
@@ -68,13 +68,14 @@ class Loop:
 
 @lru_cache(maxsize=256)
 def loops(text: CppText) -> tuple[Loop, ...]:
-    """All counting loops of a text, outer ones first. Loops of any other form are left out."""
+    """Return all counting loops of a text, outer ones first. Loops of any other form are left
+    out."""
     found = (_read(text, node) for node in walk(text.root) if node.type == "for_statement")
     return tuple(loop for loop in found if loop is not None)
 
 
 def places(text: CppText) -> Iterator[tuple[str, Loop]]:
-    """The loops with names that tell them apart."""
+    """Yield the loops with names that tell them apart."""
     seen: dict[str, int] = {}
     for loop in loops(text):
         seen[loop.place] = seen.get(loop.place, 0) + 1
@@ -83,7 +84,7 @@ def places(text: CppText) -> Iterator[tuple[str, Loop]]:
 
 
 def pragma_before(loop: Loop) -> Node | None:
-    """The pragma that applies to a loop."""
+    """Return the pragma that applies to a loop."""
     node = loop.node.prev_named_sibling
     while node is not None and node.type == "comment":
         node = node.prev_named_sibling
@@ -93,7 +94,7 @@ def pragma_before(loop: Loop) -> Node | None:
 
 
 def enclosing(loop: Loop) -> list[Loop]:
-    """The loops around a loop, outermost first."""
+    """Return the loops around a loop, outermost first."""
     around = loops(loop.text)
     return [
         other for other in around if other.node.id != loop.node.id and inside(loop.node, other.body)
@@ -112,13 +113,13 @@ def innermost(loop: Loop) -> bool:
 
 
 def identifiers(expression: str) -> set[str]:
-    """The words of an expression."""
+    """Return the words of an expression."""
     cleaned = "".join(c if c.isalnum() or c == "_" else " " for c in expression)
     return {word for word in cleaned.split() if not word[0].isdigit()}
 
 
 def named_functions(text: CppText) -> Iterator[tuple[str, Node]]:
-    """The functions with names that tell overloads apart."""
+    """Yield the functions with names that tell overloads apart."""
     seen: dict[str, int] = {}
     for function in text.functions():
         name = function_name(text, function)

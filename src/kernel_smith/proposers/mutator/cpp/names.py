@@ -46,7 +46,7 @@ class Names:
         self.assigned |= {text.of(n) for n in addressed(function) if n.type == "identifier"}
 
     def lookup(self, name: str, at: Node) -> Declared | None:
-        """The declaration that a name refers to at some place."""
+        """Return the declaration that a name refers to at some place."""
         fitting = [d for d in self._declared if d.name == name and inside(at, d.scope)]
         fitting = [d for d in fitting if d.node.start_byte <= at.start_byte]
         return max(fitting, key=lambda d: d.node.start_byte, default=None)
@@ -81,7 +81,8 @@ class Names:
         return None
 
     def _type_by_value(self, declared: Declared) -> str | None:
-        """What `auto` stands for, found once: a value may occur in the next one more than once."""
+        """Return what `auto` stands for, found once: a value may occur in the next one more than
+        once."""
         if declared not in self._types:
             self._types[declared] = None if declared.value is None else self.type_of(declared.value)
         return self._types[declared]
@@ -121,7 +122,7 @@ def names_of(text: CppText, function: Node) -> Names:
 
 
 def targets(node: Node) -> Iterator[Node]:
-    """What is assigned to, incremented or decremented anywhere in a node."""
+    """Yield what is assigned to, incremented or decremented anywhere in a node."""
     for part in walk(node):
         if part.type == "assignment_expression" and (left := part.child_by_field_name("left")):
             yield left
@@ -130,7 +131,7 @@ def targets(node: Node) -> Iterator[Node]:
 
 
 def addressed(node: Node) -> Iterator[Node]:
-    """What `&` takes the address of."""
+    """Yield what `&` takes the address of."""
     for part in walk(node):
         if part.type == "pointer_expression" and part.children[0].type == "&":
             argument = part.child_by_field_name("argument")

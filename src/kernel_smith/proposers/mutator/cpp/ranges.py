@@ -128,7 +128,7 @@ def _joined(node: Node, operator: str) -> list[Node]:
 
 
 def _whole_body_of(text: CppText, loop: Loop) -> list[Loop]:
-    """The loop around, if it does nothing but this loop."""
+    """Return the loop around, if it does nothing but this loop."""
     around = enclosing(loop)[-1:]
     whole = around and [s.id for s in around[0].statements] == [loop.node.id]
     fits = whole and around[0].step == "1" and pragma_before(around[0]) is None
@@ -157,7 +157,7 @@ def _bound(text: CppText, test: Node, around: list[Loop], skips: bool) -> _Bound
 
 
 def _position(text: CppText, node: Node, around: list[Loop]) -> tuple[Loop | None, str]:
-    """The loop whose variable a tested value is, and what is added to it."""
+    """Return the loop whose variable a tested value is, and what is added to it."""
     for loop in around:
         if text.of(node) == loop.variable:
             return loop, ""

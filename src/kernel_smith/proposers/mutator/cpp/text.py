@@ -39,12 +39,13 @@ class CppText:
         return [node for node in found if node.child_by_field_name("body")]
 
     def indent(self, node: Node) -> str:
-        """The white space at the beginning of the node's line."""
+        """Return the white space at the beginning of the node's line."""
         line = self.data[: node.start_byte].decode().rpartition("\n")[2]
         return line[: len(line) - len(line.lstrip())]
 
     def before(self, node: Node, line: str) -> tuple[Splice, ...]:
-        """A line of its own ahead of a statement, in braces where only one statement may stand."""
+        """Return a line of its own ahead of a statement, in braces where only one statement may
+        stand."""
         ahead = self.data[: node.start_byte].decode().rpartition("\n")[2]
         newline = "\n" + self.indent(node) if ahead.strip() else ""
         alone = node.parent is not None and node.parent.type != "compound_statement"
@@ -55,7 +56,7 @@ class CppText:
         return (first, last) if alone else (first,)
 
     def include(self, header: str) -> list[Splice]:
-        """What makes sure that a header is included."""
+        """Return what makes sure that a header is included."""
         line = f"#include <{header}>"
         return [] if line in self.text else [Splice(0, 0, f"\n{line}")]
 
@@ -65,7 +66,7 @@ def parse(text: str) -> CppText:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, in the order of the text."""
+    """Yield the node and all below it, in the order of the text."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -82,7 +83,7 @@ def replaced(node: Node, text: str) -> Splice:
 
 
 def rewritten(text: CppText, node: Node, splices: Iterable[Splice]) -> str:
-    """The text of a node after replacements that lie inside it."""
+    """Return the text of a node after replacements that lie inside it."""
     moved = [
         Splice(piece.start - node.start_byte, piece.end - node.start_byte, piece.text)
         for piece in splices
@@ -116,7 +117,7 @@ def cpp_edit(
 
 @lru_cache(maxsize=64)
 def cpp_texts(source: str) -> tuple[CppText, ...]:
-    """The C++ texts of a candidate that parse without an error."""
+    """Return the C++ texts of a candidate that parse without an error."""
     return tuple(parse(str(constant.value)) for constant in _whole_constants(source))
 
 
@@ -146,7 +147,7 @@ def _replace(source: str, site: Site) -> str:
 
 
 def with_splices(source: str, constant: ast.Constant, site: Site) -> str:
-    """The candidate after replacements inside one of its string literals."""
+    """Return the candidate after replacements inside one of its string literals."""
     text = splice(str(constant.value), site.splices)
     lines = source.encode().splitlines(keepends=True)
     assert constant.end_lineno is not None and constant.end_col_offset is not None
@@ -156,6 +157,6 @@ def with_splices(source: str, constant: ast.Constant, site: Site) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text as a Python literal, readable where it can be."""
+    """Return the text as a Python literal, readable where it can be."""
     fits = '"""' not in text and not text.endswith(("\\", '"')) and "\r" not in text
     return f'r"""{text}"""' if fits else repr(text)

@@ -98,7 +98,8 @@ def _can_count_blocks(text: GpuText) -> bool:
 
 
 def _most_blocks(found: ElementMap) -> tuple[Splice, ...]:
-    """A function for launchers: a grid that fills the GPU a few times, if so many are needed."""
+    """Return a function for launchers: a grid that fills the GPU a few times, if so many are
+    needed."""
     text = found.kernel.text
     if _SIGNATURE in text.text:
         return ()

@@ -66,12 +66,12 @@ class Body:
         return any(self.kernel.text.of(node) in words for node in self.identifiers())
 
     def depends_on_thread(self, over_grid: bool) -> bool:
-        """Whether it asks which thread it runs in."""
+        """Tell whether it asks which thread it runs in."""
         asked = {"threadIdx", "blockIdx"} if over_grid else {"threadIdx"}
         return self.mentions(*asked, *varying_functions(self.kernel.text))
 
     def outer_names(self) -> list[tuple[Node, Declared]]:
-        """The uses of what the kernel declares outside of the body."""
+        """Return the uses of what the kernel declares outside of the body."""
         found = []
         for node in self.identifiers():
             declared = self.kernel.names.lookup(self.kernel.text.of(node), node)
@@ -98,7 +98,7 @@ def body_of(kernel: Kernel, nodes: list[Node]) -> Body | None:
 
 
 def root(kernel: Kernel, pointer: str, at: Node) -> Declared | None:
-    """The parameter behind a pointer that never moves."""
+    """Return the parameter behind a pointer that never moves."""
     for _ in range(8):
         declared = kernel.names.lookup(pointer, at)
         if declared is None or declared.kind != "pointer" or pointer in kernel.names.assigned:
@@ -124,7 +124,7 @@ def stores(text: GpuText) -> set[str]:
 
 
 def stored_place(text: GpuText, function: Node) -> Node | None:
-    """The assignment of a function that is nothing else."""
+    """Return the assignment of a function that is nothing else."""
     body = function.child_by_field_name("body")
     statements = [c for c in body.named_children if c.type != "comment"] if body else []
     own = names_of(text, function).declared_in(function)
@@ -137,7 +137,7 @@ def stored_place(text: GpuText, function: Node) -> Node | None:
 
 
 def same_for_all_threads(kernel: Kernel, word: str, at: Node, over_grid: bool) -> bool:
-    """Whether a name has one value in all threads of a block, or even of the grid.
+    """Tell whether a name has one value in all threads of a block, or even of the grid.
 
     What a function returns in which all threads of a block meet is taken to be the same for them.
     """

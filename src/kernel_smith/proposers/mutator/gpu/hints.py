@@ -139,7 +139,7 @@ def _loads(kernel: Kernel) -> dict[str, list[Node]]:
 
 
 def _promised(kernel: Kernel, node: Node) -> bool:
-    """Whether the pointer is said to overlap with nothing that is written."""
+    """Tell whether the pointer is said to overlap with nothing that is written."""
     base = node.child_by_field_name("argument")
     behind = root(kernel, kernel.text.of(base), node) if base is not None else None
     return behind is not None and "restrict" in kernel.text.of(behind.node)
@@ -177,7 +177,7 @@ def _streamed(text: GpuText, assignment: Node) -> Splice:
 
 
 def _only_for_global_memory(text: GpuText, name: str) -> bool:
-    """Whether a storing function is only called with a kernel's pointers."""
+    """Tell whether a storing function is only called with a kernel's pointers."""
     known = {kernel.node.id: kernel for kernel in kernels(text)}
     calls = 0
     for function in text.functions():

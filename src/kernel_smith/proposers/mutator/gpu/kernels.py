@@ -73,12 +73,12 @@ class Kernel:
         return [one for one in declared if one.node.type == "parameter_declaration"]
 
     def value(self, expression: str, at: Node) -> Polynomial | None:
-        """An index expression with the locals that it is made of put in."""
+        """Return an index expression with the locals that it is made of put in."""
         return local_value(self.text, self.node, expression, at, self.threads)
 
 
 def kernels(text: GpuText) -> list[Kernel]:
-    """The kernels that are understood. Others are left out."""
+    """Return the kernels that are understood. Others are left out."""
     return list(_kernels(text))
 
 
@@ -115,7 +115,7 @@ def macros(text: GpuText) -> set[str]:
 
 
 def constant(text: GpuText, word: str) -> int | None:
-    """The value of a number literal, or of a constant that the text defines once."""
+    """Return the value of a number literal, or of a constant that the text defines once."""
     if re.fullmatch(r"\d+[uUlL]*", word):
         return int(word.rstrip("uUlL"))
     declared = _declared(text).get(word, [])
@@ -125,7 +125,7 @@ def constant(text: GpuText, word: str) -> int | None:
 
 @lru_cache(maxsize=64)
 def _declared(text: GpuText) -> dict[str, list[str | None]]:
-    """Every name that the text declares anywhere; with its value where it is a constant."""
+    """Return every name that the text declares anywhere; with its value where it is a constant."""
     found: dict[str, list[str | None]] = {}
     for one in names_of(text, text.root).declared_in(text.root):
         fixed = one.value is not None and one.scope.type == "translation_unit" and one.constant
@@ -135,7 +135,7 @@ def _declared(text: GpuText) -> dict[str, list[str | None]]:
 
 
 def collective(text: GpuText, body: Node) -> bool:
-    """Whether code makes threads depend on one another, also by a function that it calls."""
+    """Tell whether code makes threads depend on one another, also by a function that it calls."""
     hidden = _spreading(text, _COLLECTIVE) | macros(text)
     return _mentions(text, body, _COLLECTIVE, hidden)
 
@@ -177,7 +177,7 @@ def _mentions(text: GpuText, node: Node, pattern: re.Pattern[str], words: set[st
 def local_value(
     text: GpuText, function: Node, expression: str, at: Node, threads: int
 ) -> Polynomial | None:
-    """A polynomial of parameters and built-in variables."""
+    """Return a polynomial of parameters and built-in variables."""
     names = names_of(text, function)
 
     def value_of(word: str) -> Polynomial | None:
@@ -237,7 +237,8 @@ def _macro_texts(text: GpuText) -> Iterator[Node]:
 
 
 def _specifiers(text: GpuText, declaration: Node) -> set[str]:
-    """The words ahead of a type, such as `__global__`; the tree knows only where they begin."""
+    """Return the words ahead of a type, such as `__global__`; the tree knows only where they
+    begin."""
     found = [c for c in declaration.named_children if c.type == "storage_class_specifier"]
     rest = [text.data[c.start_byte :].decode() for c in found]
     return {re.split(r"\W", words, maxsplit=1)[0] for words in rest}

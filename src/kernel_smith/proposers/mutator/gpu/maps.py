@@ -94,7 +94,7 @@ def _read(kernel: Kernel) -> ElementMap | None:
 def _guarded(
     text: GpuText, test: Node, rest: list[Node], name: str
 ) -> tuple[list[Node], Node | None]:
-    """What runs only for elements that exist, and their number."""
+    """Return what runs only for elements that exist, and their number."""
     clause = test.child_by_field_name("condition")
     taken = test.child_by_field_name("consequence")
     condition = clause.child_by_field_name("value") if clause is not None else None
@@ -113,7 +113,7 @@ def _guarded(
 
 
 def _is_free(body: Body, variable: str) -> bool:
-    """Whether an element may be done by any thread."""
+    """Tell whether an element may be done by any thread."""
     kernel = body.kernel
     if body.depends_on_thread(over_grid=True) or body.mentions("gridDim", "blockDim"):
         return False
@@ -124,7 +124,7 @@ def _is_free(body: Body, variable: str) -> bool:
 
 
 def _covers(found: ElementMap, launch: Launch) -> bool:
-    """Whether the grid is one block for every so many elements, the last perhaps not full."""
+    """Tell whether the grid is one block for every so many elements, the last perhaps not full."""
     kernel, text = found.kernel, found.kernel.text
     grid: Node | None = launch.grid
     if grid is not None and grid.type == "identifier":
@@ -149,7 +149,7 @@ def _covers(found: ElementMap, launch: Launch) -> bool:
 def _elements(
     found: ElementMap, launch: Launch, arguments: list[Polynomial | None]
 ) -> Polynomial | None:
-    """The number of elements, in the launcher's names."""
+    """Return the number of elements, in the launcher's names."""
     kernel = found.kernel
     bound = kernel.value(found.end, found.body.nodes[0])
     given = dict(zip([p.name for p in kernel.parameters], arguments, strict=False))

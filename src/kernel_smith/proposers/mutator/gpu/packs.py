@@ -55,7 +55,7 @@ class Packs:
     write: Write | None
 
     def loop(self, index: str, stride: str, end: str, kind: str, size: int, pad: str) -> str:
-        """The loop over whole packs, and the one over what remains."""
+        """Return the loop over whole packs, and the one over what remains."""
         v = self.variable
         pack, whole, first, lane = f"{v}_pack", f"{v}_whole", f"{v}_first", f"{v}_lane"
         own, step = f"{v}_own", f"{v}_step"
@@ -119,7 +119,7 @@ class Packs:
 
 
 def packs_of(body: Body, variable: str) -> Packs | None:
-    """What can be moved in packs where elements may be shared out among threads anew."""
+    """Return what can be moved in packs where elements may be shared out among threads anew."""
     text = body.kernel.text
     if not _writes_are_private(body) or _name_is_taken(text):
         return None
@@ -152,7 +152,7 @@ def packs_of(body: Body, variable: str) -> Packs | None:
 
 
 def helper(text: GpuText) -> tuple[Splice, ...]:
-    """What makes sure that packs are defined."""
+    """Return what makes sure that packs are defined."""
     if PACK in text.text:
         return ()
     includes = [n for n in text.root.named_children if n.type == "preproc_include"]

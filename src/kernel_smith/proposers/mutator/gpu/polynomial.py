@@ -21,7 +21,8 @@ _LONGEST = 200  # characters; what is longer is no index that anybody wrote
 
 
 def polynomial(expression: str, value_of: Callable[[str], Polynomial | None]) -> Polynomial | None:
-    """The polynomial that an expression is, or None. `value_of` may know what a name stands for."""
+    """Return the polynomial that an expression is, or None. `value_of` may know what a name
+    stands for."""
     plain = _SUFFIX.sub(r"\1", _CAST.sub("", expression)).replace("\n", " ").strip()
     plain = re.sub(r"\b(\w+)\.([xyz])\b", r"\1_\2", plain)
     if len(plain) > _LONGEST:

@@ -68,7 +68,7 @@ def _split(strided: StridedLoop, factor: int) -> str:
 
 
 def _copy(strided: StridedLoop, k: int, pad: str) -> str:
-    """The body in braces, for the element that is `k` steps ahead."""
+    """Return the body in braces, for the element that is `k` steps ahead."""
     text, loop, v = strided.kernel.text, strided.loop, strided.loop.variable
     nodes = strided.body.nodes
     code = text.data[nodes[0].start_byte : nodes[-1].end_byte].decode()
@@ -90,7 +90,7 @@ def _copy(strided: StridedLoop, k: int, pad: str) -> str:
 
 
 def _is_own(strided: StridedLoop, node: Node) -> bool:
-    """Whether every copy of the body needs this name for itself."""
+    """Tell whether every copy of the body needs this name for itself."""
     return strided.kernel.text.of(node) in {strided.loop.variable, *strided.body.sums}
 
 
@@ -153,7 +153,7 @@ def _is_float(strided: StridedLoop, name: str) -> bool:
 
 
 def _is_constant(strided: StridedLoop) -> bool:
-    """Whether all that an element is read from stays as it is while the kernel runs."""
+    """Tell whether all that an element is read from stays as it is while the kernel runs."""
     kernel = strided.kernel
     for node, declared in strided.body.outer_names():
         if declared.kind == "plain":

@@ -29,7 +29,7 @@ class StridedLoop:
     over_grid: bool
 
     def can_be_shared_out_anew(self) -> bool:
-        """Whether it does not matter which thread has which element."""
+        """Tell whether it does not matter which thread has which element."""
         kernel, loop = self.kernel, self.loop
         if loop.node.parent != kernel.body or self.body.depends_on_thread(self.over_grid):
             return False
@@ -46,7 +46,7 @@ class StridedLoop:
         return all(same_for_all_threads(kernel, w, loop.node, self.over_grid) for w in words)
 
     def _is_added_up_by_all(self, name: str) -> bool:
-        """Whether a thread's sum only goes into a sum over the block."""
+        """Tell whether a thread's sum only goes into a sum over the block."""
         kernel, text = self.kernel, self.kernel.text
         for node in walk(kernel.body):
             if node.start_byte < self.loop.node.end_byte or text.of(node) != name:
@@ -83,7 +83,7 @@ def strided_loops(text: GpuText) -> Iterator[StridedLoop]:
 
 
 def _is_overwritten(kernel: Kernel, node: Node) -> bool:
-    """Whether a name is the left side of a plain assignment that certainly happens."""
+    """Tell whether a name is the left side of a plain assignment that certainly happens."""
     change = node.parent
     if change is None or change.type != "assignment_expression" or change.parent is None:
         return False
@@ -93,7 +93,7 @@ def _is_overwritten(kernel: Kernel, node: Node) -> bool:
 
 
 def _is_given_to_all(kernel: Kernel, node: Node) -> bool:
-    """Whether a name is an argument of a function in which all threads of the block meet."""
+    """Tell whether a name is an argument of a function in which all threads of the block meet."""
     call = node.parent.parent if node.parent is not None else None
     if call is None or call.type != "call_expression":
         return False
@@ -102,7 +102,7 @@ def _is_given_to_all(kernel: Kernel, node: Node) -> bool:
 
 
 def _overwrites(kernel: Kernel, node: Node, name: str) -> bool:
-    """Whether the statement around a use gives the name a new value."""
+    """Tell whether the statement around a use gives the name a new value."""
     above: Node | None = node
     while above is not None and above.parent != kernel.body:
         above = above.parent
@@ -112,7 +112,7 @@ def _overwrites(kernel: Kernel, node: Node, name: str) -> bool:
 
 
 def own_number(kernel: Kernel) -> Polynomial:
-    """The number of a thread in the grid."""
+    """Return the number of a thread in the grid."""
     return {("blockIdx_x",): kernel.threads, ("threadIdx_x",): 1}
 
 

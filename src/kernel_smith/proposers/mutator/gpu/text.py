@@ -53,7 +53,7 @@ class GpuText(CppText):
         return 32 if self.dialect == "cuda" else 64
 
     def shuffled(self, value: str, lane_mask: str) -> str:
-        """The value of the lane whose number differs by a mask."""
+        """Return the value of the lane whose number differs by a mask."""
         if self.dialect == "hip":
             return f"__shfl_xor({value}, {lane_mask})"
         every_lane = "0xffffffffu" if self.wave == 32 else "0xffffffffffffffffull"
@@ -93,7 +93,7 @@ def gpu_edit(
 
 
 def gpu_texts(source: str) -> tuple[GpuText, ...]:
-    """The texts of a candidate that parse without an error."""
+    """Return the texts of a candidate that parse without an error."""
     return tuple(text for _, text in _whole(source))
 
 

@@ -100,7 +100,8 @@ def _last_steps(text: GpuText, loop: Node, step: re.Match[str], kind: str) -> st
 
 
 def _buffer_type(text: GpuText, function: Node, loop: Node, buffer: str, t: str) -> str | None:
-    """The type of the buffer, if nothing but its first element is used after the reduction."""
+    """Return the type of the buffer, if nothing but its first element is used after the
+    reduction."""
     declared = names_of(text, function).lookup(buffer, loop)
     above = loop.parent
     if declared is None or declared.kind != "array" or not is_shared(text, declared.node):

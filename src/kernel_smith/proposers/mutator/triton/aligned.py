@@ -34,12 +34,12 @@ class Index:
 
 
 def aligned_by(is_flat: bool) -> str:
-    """How many elements are aligned, by axis."""
+    """Tell how many elements are aligned, by axis."""
     return str(ALIGNED) if is_flat else f"[1, {ALIGNED}]"
 
 
 def range_over(kernel: ast.FunctionDef, block: str, spot: ast.expr) -> ast.expr | None:
-    """The range over a block that an expression is, or that its name stands for."""
+    """Return the range over a block that an expression is, or that its name stands for."""
     if isinstance(spot, ast.Name):
         values = [
             each.value
@@ -53,7 +53,7 @@ def range_over(kernel: ast.FunctionDef, block: str, spot: ast.expr) -> ast.expr 
 
 
 def index_over(block: str, statements: Iterable[ast.stmt]) -> Index | None:
-    """The only one that has a range over the block."""
+    """Return the only one that has a range over the block."""
     ranges = [
         node for each in statements for node in calls(each, "arange") if _is_over(block, node)
     ]
@@ -87,7 +87,7 @@ def _range(spot: ast.expr) -> ast.Call | None:
 
 
 def names_of(index: str, statements: Iterable[ast.stmt], zeros: Collection[str] = ()) -> set[str]:
-    """The index's name, and those that are given to it later. `zeros`: names of nothing."""
+    """Return the index's name, and those that are given to it later. `zeros`: names of nothing."""
     found = {index}
     for statement in statements:
         match statement:
@@ -102,7 +102,7 @@ def names_of(index: str, statements: Iterable[ast.stmt], zeros: Collection[str] 
 
 
 def bounds(node: ast.AST, index: Collection[str], size: Collection[str]) -> list[ast.Compare]:
-    """The comparisons `index < size` below a node."""
+    """Return the comparisons `index < size` below a node."""
     return [
         part
         for part in ast.walk(node)
@@ -124,12 +124,12 @@ class Access:
     offsets: str
 
     def told(self, hint: str) -> str:
-        """The place, with a promise of what is aligned."""
+        """Return the place, with a promise of what is aligned."""
         return f"{self.pointer} + tl.max_contiguous(tl.multiple_of({self.offsets}, {hint}), {hint})"
 
 
 def accesses(node: ast.AST, index: Collection[str]) -> Iterator[Access]:
-    """Those below a node whose index runs along the row by steps of one."""
+    """Yield those below a node whose index runs along the row by steps of one."""
     for call in [*calls(node, "load"), *calls(node, "store")]:
         place = access(call)[0]
         terms = list(_terms(place)) if place is not None else []
@@ -149,13 +149,13 @@ def accesses(node: ast.AST, index: Collection[str]) -> Iterator[Access]:
 
 
 def usual_start(found: Iterable[Access]) -> str | None:
-    """Where most accesses begin, of those that begin elsewhere in each row."""
+    """Tell where most accesses begin, of those that begin elsewhere in each row."""
     starts = Counter(each.start for each in found if each.start != "0")
     return starts.most_common(1)[0][0] if starts else None
 
 
 def limits(node: ast.AST, index: Collection[str]) -> set[str]:
-    """All that an index is said to be less than."""
+    """Return all that an index is said to be less than."""
     return {
         ast.unparse(part.comparators[0])
         for part in ast.walk(node)
@@ -188,8 +188,8 @@ def names_read(node: ast.AST) -> set[str]:
 
 
 def as_number(kernel: ast.FunctionDef, statement: ast.stmt, words: str) -> str | None:
-    """What an expression is for a tile of one row: a number, in words that are known before a
-    statement of the kernel's. None if it needs more than that, such as what is loaded."""
+    """Return what an expression is for a tile of one row: a number, in words that are known
+    before a statement of the kernel's. None if it needs more than that, such as what is loaded."""
     at = kernel.body.index(statement)
     early = {name for each in kernel.body[:at] for name in names_stored(each)}
     parameters = {argument.arg for argument in kernel.args.args} | {"tl"}

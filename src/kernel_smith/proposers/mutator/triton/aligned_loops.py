@@ -128,7 +128,7 @@ def _size(loop: ast.For) -> str:
 
 
 def _written(text: TritonText, found: RowKernel, each: _Loop) -> str:
-    """A loop over whole blocks, and one over what is left."""
+    """Return a loop over whole blocks, and one over what is left."""
     loop, block, variable = each.loop, found.block, text.of(each.loop.target)
     spot, name, size = text.of(each.spot), ast.unparse(each.index.targets[0]), _size(each.loop)
     masks = bounds(loop, each.names, {size})

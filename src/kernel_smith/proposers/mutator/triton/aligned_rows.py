@@ -130,7 +130,8 @@ class _Pieces:
                 self._wide -= set(names_stored(statement))
 
     def _placed(self) -> list[str]:
-        """The index, from the first aligned element on; that of the ends; and where they meet."""
+        """Return the index, from the first aligned element on; that of the ends; and where they
+        meet."""
         row, spot = self._row, self._text.of(self._row.index.spot)
         value = row.index.statement.value
         if value is not row.index.spot and ast.unparse(value).split(" + ")[0] not in row.zeros:
@@ -167,7 +168,7 @@ class _Pieces:
         return [call for call in found if self._is_wide(call)]
 
     def _joined(self, statement: ast.Assign, joints: list[ast.Call]) -> str:
-        """A reduction along the row, of what the body and the ends come to."""
+        """Return a reduction along the row, of what the body and the ends come to."""
         (call, *others) = joints
         given = [ast.unparse(argument) for argument in call.args[1:]]
         given += [f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in call.keywords]

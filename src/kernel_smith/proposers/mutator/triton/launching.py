@@ -34,7 +34,7 @@ class Launch:
         return options <= set(OPTIONS) and all(self.number(name) for name in options)
 
     def number(self, name: str) -> int | None:
-        """The number that a parameter is given, where it is one as it stands."""
+        """Return the number that a parameter is given, where it is one as it stands."""
         match self.given.get(name):
             case ast.Constant(value=int(value)) if not isinstance(value, bool):
                 return value
@@ -42,7 +42,7 @@ class Launch:
 
 
 def launches_of(text: TritonText, kernel: ast.FunctionDef) -> list[Launch] | None:
-    """All launches of a kernel; None if one of them is not plain to see."""
+    """Return all launches of a kernel; None if one of them is not plain to see."""
     calls_of_kernel = text.launches(kernel.name)
     if calls_of_kernel is None or not _is_plain(kernel):
         return None
@@ -75,13 +75,13 @@ def _launch(text: TritonText, kernel: ast.FunctionDef, call: ast.Call) -> Launch
 
 
 def number_of(launches: Iterable[Launch], name: str) -> int | None:
-    """The number that all launches give a parameter."""
+    """Return the number that all launches give a parameter."""
     numbers = {launch.number(name) for launch in launches}
     return numbers.pop() if len(numbers) == 1 else None
 
 
 def written_by(text: TritonText, kernel: ast.FunctionDef) -> set[str] | None:
-    """The pointers that a kernel stores to; None if that is not plain to see."""
+    """Return the pointers that a kernel stores to; None if that is not plain to see."""
     stores = [call for name in _STORES for call in calls(kernel, name)]
     pointers = [pointer_of(call) for call in stores]
     found = {pointer for pointer in pointers if pointer is not None}
@@ -111,7 +111,7 @@ def _is_known(value: ast.expr, attribute: str) -> bool:
 
 
 def pointer_of(access: ast.Call) -> str | None:
-    """The pointer whose memory is read or written at `pointer + offsets`."""
+    """Return the pointer whose memory is read or written at `pointer + offsets`."""
     place = access.args[0] if access.args else None
     while isinstance(place, ast.BinOp) and isinstance(place.op, ast.Add):
         place = place.left
@@ -140,7 +140,7 @@ def share_nothing(function: ast.FunctionDef, written: ast.expr, other: ast.expr)
 
 
 def _memory(function: ast.FunctionDef, value: ast.expr, seen: set[str]) -> frozenset[str]:
-    """Where the memory of a value may have been allocated."""
+    """Tell where the memory of a value may have been allocated."""
     match value:
         case ast.Constant():
             return frozenset()
@@ -160,7 +160,7 @@ def _memory(function: ast.FunctionDef, value: ast.expr, seen: set[str]) -> froze
 
 
 def _assigned(function: ast.FunctionDef, name: str) -> list[ast.expr]:
-    """All that a name stands for in a function; nothing if it may also be something else."""
+    """Return all that a name stands for in a function; nothing if it may also be something else."""
     return _all_assigned(function).get(name, [])
 
 

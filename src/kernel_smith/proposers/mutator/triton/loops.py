@@ -53,7 +53,7 @@ class RowKernel:
 
 
 def rows_at_once(kernel: ast.FunctionDef, launches: list[Launch], block: str) -> int | None:
-    """The elements of a tile along its other axes, of which a block is the last."""
+    """Return the elements of a tile along its other axes, of which a block is the last."""
     product = 1
     for name in {ast.unparse(call.args[-1]) for call in calls(kernel, "arange")} - {block}:
         number = number_of(launches, name)

@@ -10,7 +10,7 @@ from kernel_smith.proposers.mutator.triton.text import TritonText, calls, triton
 
 
 def _places(text: TritonText, function: str) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of `tl.load` or `tl.store`, with what they load or store."""
+    """Yield the calls of `tl.load` or `tl.store`, with what they load or store."""
     for kernel in text.kernels:
         for number, call in enumerate(calls(kernel, function), start=1):
             target = call.args[0] if call.args else call
@@ -70,7 +70,7 @@ def _block_starts(text: TritonText, kernel: ast.FunctionDef) -> set[tuple[str, s
 
 
 def _aligned_block(text: TritonText, node: ast.AST, starts: set[tuple[str, str]]) -> str:
-    """The size of a block of offsets that begins at a multiple of it."""
+    """Return the size of a block of offsets that begins at a multiple of it."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)):
         return ""
     ranges = calls(node.right, "arange")

@@ -131,7 +131,7 @@ def _are_independent(first: _Member, second: _Member) -> bool:
 
 
 def _told_which_program(text: TritonText, member: _Member) -> Iterator[Splice]:
-    """A kernel that is given its place instead of asking for it."""
+    """Yield a kernel that is given its place instead of asking for it."""
     flat = len(member.sizes) == 1
     for axis, asked in (program_ids(member.kernel) or {}).items():
         place = "program" if flat else ("(program % across)", "(program // across)")[axis]
@@ -186,7 +186,7 @@ class _Merged:
         return f"{self._name}_part_{kernels.index(member.kernel)}"
 
     def _copied(self, member: _Member) -> str:
-        """A kernel under another name, that is told which program it is to be."""
+        """Return a kernel under another name, that is told which program it is to be."""
         begin = self._text.start(member.kernel)
         pieces = [
             Splice(piece.start - begin, piece.end - begin, piece.text)

@@ -77,7 +77,7 @@ def _passes(found: RowKernel, first: ast.For, second: ast.For) -> _Passes | None
 
 
 def _only(statements: list[ast.stmt], *parts: str) -> ast.stmt | None:
-    """The only assignment that says all this."""
+    """Return the only assignment that says all this."""
     found = [s for s in statements if isinstance(s, ast.Assign) and _says(ast.unparse(s), parts)]
     return found[0] if len(found) == 1 else None
 
@@ -146,7 +146,7 @@ def _are_powers_of_the_same(found: RowKernel, passes: _Passes) -> bool:
 
 
 def _unspread(loop: ast.For, node: ast.expr) -> ast.expr:
-    """What a name of the loop stands for, without what only repeats it along an axis."""
+    """Return what a name of the loop stands for, without what only repeats it along an axis."""
     values = {
         ast.unparse(step.targets[0]): step.value
         for step in loop.body

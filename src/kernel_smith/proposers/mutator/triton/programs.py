@@ -18,7 +18,7 @@ _USUAL_MULTIPROCESSORS = 132  # of an H100 or H200, where nobody knows better
 
 
 def _ranges(text: TritonText) -> Iterator[tuple[str, ast.Call]]:
-    """The loops over a plain `range` in kernels."""
+    """Yield the loops over a plain `range` in kernels."""
     for kernel in text.kernels:
         number = 0
         for node in ast.walk(kernel):
@@ -115,7 +115,7 @@ def rows_per_program(text: TritonText) -> Iterator[Site]:
 
 
 def _looped(text: TritonText, count: str, program: str, size: str, choice: str) -> Iterator[Site]:
-    """A loop around the body of kernels with a grid of one axis, and the launches to fit."""
+    """Yield a loop around the body of kernels with a grid of one axis, and the launches to fit."""
     for kernel in text.kernels:
         launches = text.launches(kernel.name)
         if launches is None or not _can_loop(kernel):

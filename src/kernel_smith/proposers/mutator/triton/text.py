@@ -62,8 +62,8 @@ class TritonText:
         return self._data[self.start(node) : self.end(node)].decode()
 
     def operand(self, node: ast.expr) -> str:
-        """An expression that means the same beside any operator. Parentheses around one are not
-        part of it for `ast`."""
+        """Return an expression that means the same beside any operator. Parentheses around one
+        are not part of it for `ast`."""
         return self.of(node) if isinstance(node, _ATOMS) else f"({self.of(node)})"
 
     def replaced(self, node: ast.expr | ast.stmt, text: str) -> Splice:
@@ -99,12 +99,12 @@ class TritonText:
         return Splice(at, at, f", {text}")
 
     def unused(self, name: str) -> str:
-        """A name that the candidate does not use, from one that says what it is for."""
+        """Return a name that the candidate does not use, from one that says what it is for."""
         candidates = (f"{name}_{number}" for number in count())
         return next(each for each in candidates if each not in self.text)
 
     def keyword(self, call: ast.Call, text: str) -> Splice:
-        """One more argument at the end of a call."""
+        """Return one more argument at the end of a call."""
         end = self.end(call) - 1
         before = self._data[self.start(call) : end].decode().rstrip()
         at = self.start(call) + len(before.encode())
@@ -112,7 +112,8 @@ class TritonText:
         return Splice(at, at, f"{comma} {text}" if comma else f" {text}")
 
     def launches(self, kernel: str) -> list[ast.Call] | None:
-        """All launches `kernel[grid](...)`, or None if the kernel is used in any other way."""
+        """Return all launches `kernel[grid](...)`, or None if the kernel is used in any other
+        way."""
         found = self._launches.get(kernel, [])
         return found if found and self._uses[kernel] == len(found) else None
 
@@ -176,7 +177,7 @@ def triton_edit(
 
 
 def calls(node: ast.AST, name: str) -> list[ast.Call]:
-    """The calls of `tl.name` below a node, in the order of the text."""
+    """Return the calls of `tl.name` below a node, in the order of the text."""
     found = [
         part
         for part in ast.walk(node)
@@ -190,7 +191,7 @@ def calls(node: ast.AST, name: str) -> list[ast.Call]:
 
 
 def program_ids(kernel: ast.FunctionDef) -> dict[int, list[ast.Call]] | None:
-    """The calls of `tl.program_id` by axis; None if an axis is not plain to see."""
+    """Return the calls of `tl.program_id` by axis; None if an axis is not plain to see."""
     found: dict[int, list[ast.Call]] = {}
     for call in calls(kernel, "program_id"):
         given = [*call.args, *(k.value for k in call.keywords if k.arg == "axis")]
@@ -203,7 +204,7 @@ def program_ids(kernel: ast.FunctionDef) -> dict[int, list[ast.Call]] | None:
 
 
 def grid(launch: ast.Call) -> list[ast.expr] | None:
-    """The sizes of a launch's grid, where it is a tuple as it stands."""
+    """Return the sizes of a launch's grid, where it is a tuple as it stands."""
     assert isinstance(launch.func, ast.Subscript)
     sizes = launch.func.slice
     if not isinstance(sizes, ast.Tuple) or any(isinstance(e, ast.Starred) for e in sizes.elts):

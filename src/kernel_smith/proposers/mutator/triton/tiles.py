@@ -84,8 +84,8 @@ def _tiled(
 
 
 def _loading(loop: ast.For, carried: set[str], meet: Callable[[str, str], bool]) -> list[ast.stmt]:
-    """The statements that load and those that say where from, but for what waits for the tile
-    before."""
+    """Return the statements that load and those that say where from, but for what waits for the
+    tile before."""
     makers = {name: step for step in loop.body for name in names_stored(step)}
     found: set[ast.stmt] = set()
     stores: list[ast.Call] = []
@@ -102,7 +102,7 @@ def _loading(loop: ast.For, carried: set[str], meet: Callable[[str, str], bool])
 
 
 def _needed(step: ast.stmt, makers: dict[str, ast.stmt]) -> set[ast.stmt]:
-    """A statement and all of the loop that it needs."""
+    """Return a statement and all of the loop that it needs."""
     found, open_steps = {step}, [step]
     while open_steps:
         for name in names_read(open_steps.pop()):

@@ -37,7 +37,7 @@ class Values:
         self._unique = 0
 
     def number(self, node: ast.AST | None) -> int:
-        """A number that expressions share only if they have the same value here."""
+        """Return a number that expressions share only if they have the same value here."""
         match node:
             case None:
                 return self._numbered(("nothing",), ())
@@ -76,11 +76,12 @@ class Values:
         return self._now.get(name) == number
 
     def holder(self, number: int) -> str | None:
-        """A name that has this value now."""
+        """Return a name that has this value now."""
         return next((name for name, held in self._now.items() if held == number), None)
 
     def stored_at(self, load: ast.Call) -> str | None:
-        """The name of what was stored at the places that are loaded, if it still holds that."""
+        """Return the name of what was stored at the places that are loaded, if it still holds
+        that."""
         place, mask, _ = access(load)
         stored = self._memory.get((self.number(place), self.number(mask)))
         return stored.name if stored and self._now.get(stored.name) == stored.number else None
@@ -123,7 +124,7 @@ class Values:
 
 
 def called(node: ast.AST) -> str:
-    """The last word of what is called: `load` of `tl.load(...)`."""
+    """Return the last word of what is called: `load` of `tl.load(...)`."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name)):
             return name

@@ -57,7 +57,7 @@ class _Tile:
 
 
 def _tile(kernel: ast.FunctionDef) -> _Tile | None:
-    """The only range of a kernel without loops."""
+    """Return the only range of a kernel without loops."""
     if not is_flat(kernel) or any(isinstance(each, ast.For) for each in kernel.body):
         return None
     if len(calls(kernel, "arange")) != 1:
@@ -86,7 +86,7 @@ def _length(spot: ast.expr) -> str | None:
 def _changes(
     text: TritonText, kernel: ast.FunctionDef, tile: _Tile, masks: list[ast.Compare]
 ) -> Iterator[Splice]:
-    """The rest of the kernel twice: once for whole tiles, once for the last."""
+    """Yield the rest of the kernel twice: once for whole tiles, once for the last."""
     rest = kernel.body[kernel.body.index(tile.statement) :]
     indent = " " * tile.statement.col_offset
 

@@ -82,7 +82,7 @@ def _again(values: Values, step: ast.stmt) -> Iterator[_Again]:
 
 
 def _held(values: Values, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
-    """The widest expressions that load what a name holds already, or what was stored."""
+    """Yield the widest expressions that load what a name holds already, or what was stored."""
     if isinstance(node, ast.expr) and any(called(part) == "load" for part in ast.walk(node)):
         holder = values.holder(values.number(node))
         if holder is None and isinstance(node, ast.Call) and called(node) == "load":
@@ -95,7 +95,7 @@ def _held(values: Values, node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _stored(values: Values, load: ast.Call) -> str | None:
-    """What is loaded, from what was stored there: rounded to what is in memory."""
+    """Return what is loaded, from what was stored there: rounded to what is in memory."""
     name = values.stored_at(load)
     if name is None:
         return None
@@ -119,7 +119,7 @@ def _kept(text: TritonText, again: list[_Again]) -> Iterator[Splice]:
 
 
 def _without_loops(text: TritonText, found: RowKernel, again: list[_Again]) -> Iterator[Splice]:
-    """The loops' bodies, which run once."""
+    """Yield the loops' bodies, which run once."""
     gone = {line for each in again if each.node is None for line in _lines(each.statement)}
     named: set[str] = set()
     for loop in found.loops:

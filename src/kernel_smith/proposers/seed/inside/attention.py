@@ -55,7 +55,7 @@ def _memory(q: torch.Tensor, v: torch.Tensor, by_rows: bool) -> torch.Tensor:
 
 
 def has_attention(module: GraphModule) -> bool:
-    """Whether a kernel of our own can take the place of something in a graph."""
+    """Tell whether a kernel of our own can take the place of something in a graph."""
     return bool(_calls(module) or _spelled(module))
 
 
@@ -93,7 +93,8 @@ def _calls(module: GraphModule) -> list[Node]:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether all tensors have batches, heads, rows and elements, of one type that kernels know."""
+    """Tell whether all tensors have batches, heads, rows and elements, of one type that kernels
+    know."""
     given = _arguments(node)
     tensors = [given[name].meta["val"] for name in ("query", "key", "value")]
     return _is_of_one_type(tensors) and all(tensor.dim() == 4 for tensor in tensors)
@@ -127,7 +128,7 @@ def _spelled(module: GraphModule) -> list[Spelled]:
 
 
 def _written_as_one(graph: torch.fx.Graph, one: Spelled) -> Node:
-    """The same as one operation; where there are no heads, with one head."""
+    """Return the same as one operation; where there are no heads, with one head."""
     lacks_heads = one.v.meta["val"].dim() == 3
 
     def with_heads(node: Node, dimensions: int) -> Node:

@@ -105,7 +105,8 @@ def _compute_as_allowed(precision: Precision) -> None:
 def _checked(
     source: str, workbench: Workbench, workloads: Sequence[Workload]
 ) -> tuple[str, list[str]]:
-    """A program that is right, or nothing and why: the one with library calls may still be."""
+    """Return a program that is right, or nothing and why: the one with library calls may still
+    be."""
     try:
         check(source, workbench, workloads)
     except BadInput as error:
@@ -133,7 +134,7 @@ class _Compiling:
     progress: Progress
 
     def programs(self) -> tuple[_Written, _Written]:
-        """The one to hand out, and the one with kernels of our own; they may be the same."""
+        """Return the one to hand out, and the one with kernels of our own; they may be the same."""
         captured = self._compile()
         plain = self._write(captured, own=False)
         usable = bool(plain.count) and (self.task.library_calls or not plain.calls)

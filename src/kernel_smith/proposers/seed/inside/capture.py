@@ -122,7 +122,8 @@ def _export(model: torch.nn.Module, inputs: list[Any]) -> ExportedProgram:
 
 
 def _draws(node: torch.fx.Node) -> bool:
-    """Whether an operation is random; attention and dropout are only if asked to drop something."""
+    """Tell whether an operation is random; attention and dropout are only if asked to drop
+    something."""
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     schema = node.target._schema.arguments  # type: ignore[union-attr]
@@ -157,14 +158,15 @@ def _check_signature(program: ExportedProgram) -> None:
 
 
 def _while_training(target: str | None) -> str:
-    """What to do where batch norm updates its statistics, which is why most users come here."""
+    """Return what to do where batch norm updates its statistics, which is why most users come
+    here."""
     if (target or "").rpartition(".")[2] not in _STATISTICS:
         return ""
     return ", as batch norm does in training: end Model.__init__ with self.eval() to infer"
 
 
 def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:
-    """The inputs that are tensors; others are burnt in, and leave the graph."""
+    """Return the inputs that are tensors; others are burnt in, and leave the graph."""
     specs = []
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     pairs = zip(placeholders, program.graph_signature.input_specs, strict=True)
@@ -180,7 +182,7 @@ def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:
 
 
 def _leaves(inputs: list[Any], reference: Reference) -> list[_Leaf]:
-    """Every value in the arguments, with the expression that finds it in `forward`."""
+    """Return every value in the arguments, with the expression that finds it in `forward`."""
     found, _ = pytree.tree_flatten_with_path(tuple(inputs))
     leaves = []
     for path, value in found:
@@ -259,7 +261,7 @@ def _named(inputs: list[Input]) -> tuple[Input, ...]:
 
 
 def _key(leaves: list[_Leaf]) -> dict[str, str]:
-    """What `forward` looks at to choose: shapes and types of tensors, values of the rest."""
+    """Return what `forward` looks at to choose: shapes and types of tensors, values of the rest."""
     key: dict[str, str] = {}
     for leaf in leaves:
         if isinstance(leaf.value, torch.Tensor):
@@ -271,7 +273,7 @@ def _key(leaves: list[_Leaf]) -> dict[str, str]:
 
 
 def _spare_key(model: torch.nn.Module) -> dict[str, str]:
-    """What the constructor left in the model, for workloads whose inputs look the same."""
+    """Return what the constructor left in the model, for workloads whose inputs look the same."""
     plain = {
         f"self.{name}": repr(value)
         for name, value in vars(model).items()

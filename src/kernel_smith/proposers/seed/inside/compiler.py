@@ -66,7 +66,7 @@ def compile_graph(
     recipe: Recipe,
     time: DeviceTime,
 ) -> tuple[str, dict[str, Config]]:
-    """The generated module, and for Triton each kernel's configuration.
+    """Return the generated module, and for Triton each kernel's configuration.
 
     The first call tries configurations out.
     """
@@ -158,7 +158,7 @@ def _listening(only_text: bool) -> Iterator[list[str]]:
 
 
 def _used_configs(kernels: dict[str, str]) -> dict[str, Config]:
-    """The configuration that each kernel ran with, after any tuning."""
+    """Return the configuration that each kernel ran with, after any tuning."""
     from torch._inductor.codecache import PyCodeCache
 
     for module in reversed(PyCodeCache.modules):  # the last one loaded is the one that just ran

@@ -31,7 +31,7 @@ class Spelled:
 
 
 def spelled_attentions(module: GraphModule) -> list[Spelled]:
-    """All that can be told apart from other uses of a softmax."""
+    """Return all that can be told apart from other uses of a softmax."""
     found = [_read(node) for node in module.graph.nodes if node.target in _PRODUCTS]
     return [one for one in found if one is not None]
 
@@ -54,7 +54,7 @@ def _read(node: Node) -> Spelled | None:
 
 
 def _kept(node: Node) -> Node | None:
-    """What a dropout that drops nothing was given."""
+    """Return what a dropout that drops nothing was given."""
     while node.target is aten.dropout.default:
         if (node.args[1] != 0 and node.args[2]) or not _alone(node):
             return None
@@ -88,7 +88,8 @@ def _before_softmax(node: Node, one: Spelled) -> Node | None:
 
 
 def _fits(one: Spelled) -> bool:
-    """Whether batches and heads are the same everywhere, and a mask is no larger than scores."""
+    """Tell whether batches and heads are the same everywhere, and a mask is no larger than
+    scores."""
     q, k, v = (_value(node) for node in (one.q, one.transposed_k, one.v))
     mask = one.hidden or one.added
     dimensions = {q.dim(), k.dim(), v.dim()}

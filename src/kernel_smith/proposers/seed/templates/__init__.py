@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def template(name: str) -> str:
-    """The text of a file of this folder."""
+    """Return the text of a file of this folder."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -62,7 +62,7 @@ struct Depthwise {
             if constexpr (AT_ONCE > 4)
                 for (; line + 4 <= count; line += 4)
                     some_lines<4>(lines + line * Step::H * LINE, own, place + line * Y::H, start, wide);
-            for (; line < count; ++line)
+            for (const int64_t end = line + (count - line) % 4; line < end; ++line)  // fewer than 4
                 some_lines<1>(lines + line * Step::H * LINE, own, place + line * Y::H, start, wide);
         }
     }

@@ -32,7 +32,7 @@ RULES: dict[str, Rule] = {
 
 
 def applicable(module: GraphModule) -> tuple[str, ...]:
-    """The names of the rules that find something; the graph stays as it is."""
+    """Return the names of the rules that find something; the graph stays as it is."""
     return rewrite_graph(copy.deepcopy(module))
 
 

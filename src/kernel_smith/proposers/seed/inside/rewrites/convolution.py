@@ -54,7 +54,7 @@ class Convolution:
         return cls(node, node.target in TRANSPOSED, *tensors, *settings)
 
     def met(self, axis: int, place: int) -> tuple[int, int, int]:
-        """The inputs along an axis that an element of the window meets: from, to, every."""
+        """Return the inputs along an axis that an element of the window meets: from, to, every."""
         step, pad, gap = self.steps[axis], self.padding[axis], self.gaps[axis]
         inputs, outputs = value(self.x).shape[axis + 2], value(self.node).shape[axis + 2]
         before = pad - place * gap
@@ -92,7 +92,7 @@ class Scaled:
         return None if found is None else cls(found, factors)
 
     def finished(self, result: Node, write: Writer, biases: int = 1) -> Node:
-        """A result with so many times the bias, multiplied as it was."""
+        """Return a result with so many times the bias, multiplied as it was."""
         bias = self.convolution.bias
         if bias is not None:
             bias = write(aten.reshape.default, bias, [-1] + [1] * (value(result).dim() - 2))

@@ -27,7 +27,7 @@ _REDUCTIONS = (aten.sum.dim_IntList, aten.mean.dim)
 
 
 def apply(node: Node, write: Writer) -> Node | None:
-    """The reduction of a convolution over positions, or nothing if it is not one."""
+    """Return the reduction of a convolution over positions, or nothing if it is not one."""
     reduced = node.args[0] if node.target in _REDUCTIONS and not changes_type(node) else None
     scaled = Scaled.of(reduced) if isinstance(reduced, Node) else None
     if scaled is None or not isinstance(reduced, Node):
@@ -45,7 +45,7 @@ def apply(node: Node, write: Writer) -> Node | None:
 
 
 def _summed(found: Convolution, positions: list[int], write: Writer) -> Node:
-    """The sums over positions, whose axes stay with one element; without the bias."""
+    """Return the sums over positions, whose axes stay with one element; without the bias."""
     x, weight = found.x, found.weight
     for axis in positions:
         places = [found.met(axis, place) for place in range(found.window(axis))]
@@ -73,7 +73,7 @@ def _summed(found: Convolution, positions: list[int], write: Writer) -> Node:
 
 
 def _places_as_channels(weight: Node, axis: int, transposed: bool, write: Writer) -> Node:
-    """The window's elements along an axis, one block of input channels for each."""
+    """Return the window's elements along an axis, one block of input channels for each."""
     channels = 0 if transposed else 1
     shape = list(value(weight).shape)
     order = [each for each in range(len(shape)) if each != axis]

@@ -33,7 +33,7 @@ def value(node: Node) -> torch.Tensor:
 
 
 def given(node: Node, name: str) -> Any:
-    """An argument of an operation, or its default; None if it has no such argument."""
+    """Return an argument of an operation, or its default; None if it has no such argument."""
     schema = node.target._schema.arguments  # type: ignore[union-attr]
     for position, argument in enumerate(schema):
         if argument.name == name:
@@ -49,7 +49,7 @@ def is_alone(node: Node) -> bool:
 
 
 def axes(node: Node, reduced: Node, name: str = "dim") -> list[int] | None:
-    """The dimensions that a reduction takes, from 0 on; all of them if it names none."""
+    """Return the dimensions that a reduction takes, from 0 on; all of them if it names none."""
     count = value(reduced).dim()
     found = given(node, name)
     if found is None or found == []:
@@ -78,6 +78,6 @@ def is_scalar(given_argument: Any) -> bool:
 
 
 def each_of(sizes: int | Sequence[int], dimensions: int) -> list[int]:
-    """One size for each dimension, where one may stand for all."""
+    """Return one size for each dimension, where one may stand for all."""
     found = [sizes] if isinstance(sizes, int) else list(sizes)
     return found * dimensions if len(found) == 1 else found

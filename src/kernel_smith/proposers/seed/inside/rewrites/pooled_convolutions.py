@@ -16,7 +16,8 @@ NAME = "averages taken within convolutions"
 
 
 def apply(node: Node, write: Writer) -> Node | None:
-    """The mean over windows of a convolution, or nothing if it is not one, or no less work."""
+    """Return the mean over windows of a convolution, or nothing if it is not one, or no less
+    work."""
     if node.target not in MEANS or not isinstance(node.args[0], Node):
         return None
     windows, scaled = separate_windows(node), Scaled.of(node.args[0])

@@ -44,13 +44,14 @@ def apply(node: Node, write: Writer) -> Node | None:
 
 
 def separate_windows(node: Node) -> list[int] | None:
-    """How large windows are, of more than one element, that neither overlap nor leave any out."""
+    """Tell how large windows are, of more than one element, that neither overlap nor leave any
+    out."""
     windows, steps = _windows(node, MEANS.index(node.target) + 1)
     return windows if windows == steps and max(windows) > 1 and _is_plain(node) else None
 
 
 def _windows(node: Node, dimensions: int) -> tuple[list[int], list[int]]:
-    """How large windows are, and how far apart."""
+    """Tell how large windows are, and how far apart."""
     window = each_of(given(node, "kernel_size"), dimensions)
     return window, each_of(given(node, "stride") or window, dimensions)
 

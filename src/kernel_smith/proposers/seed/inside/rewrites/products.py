@@ -14,7 +14,7 @@ _CHEAPER = 0.7  # else the other order is not worth its rounding
 
 
 def scale_by_diagonal(node: Node, write: Writer) -> Node | None:
-    """A diagonal matrix times another, or the other way round."""
+    """Return a diagonal matrix times another, or the other way round."""
     if node.target not in _PRODUCTS:
         return None
     left, right = node.args[:2]
@@ -30,7 +30,7 @@ def scale_by_diagonal(node: Node, write: Writer) -> Node | None:
 
 
 def _diagonal(node: Node) -> Node | None:
-    """The vector on the main diagonal of a matrix that is zero elsewhere."""
+    """Return the vector on the main diagonal of a matrix that is zero elsewhere."""
     if node.target is aten.diag.default and given(node, "diagonal") == 0:
         vector = node.args[0]
         return vector if isinstance(vector, Node) and value(vector).dim() == 1 else None
@@ -62,7 +62,8 @@ def reorder(node: Node, write: Writer) -> Node | None:
 def _matrices(
     product: object, other: object, *, after: bool = False
 ) -> tuple[Node, Node, Node] | None:
-    """The three that are multiplied, if all are plain matrices; `after`: the other comes first."""
+    """Return the three that are multiplied, if all are plain matrices; `after`: the other comes
+    first."""
     if not isinstance(product, Node) or product.target not in _PRODUCTS or not is_alone(product):
         return None
     inner = product.args[:2]
@@ -73,6 +74,6 @@ def _matrices(
 
 
 def _multiplications(a: Node, b: Node, c: Node) -> tuple[int, int]:
-    """What (a b) c takes, and what a (b c) does."""
+    """Return what (a b) c takes, and what a (b c) does."""
     (rows, inner), (_, between), (_, columns) = (value(each).shape for each in (a, b, c))
     return rows * between * (inner + columns), inner * columns * (between + rows)

@@ -24,7 +24,7 @@ _WITH_PLACE = {aten.max.dim, aten.min.dim}
 
 
 def apply(node: Node, write: Writer) -> Node | None:
-    """The element, or nothing if there are more. Of a maximum's place nobody may ask."""
+    """Return the element, or nothing if there are more. Of a maximum's place nobody may ask."""
     reduction = node
     if node.target is operator.getitem and node.args[1] == 0:
         reduction = node.args[0]  # type: ignore[assignment]

@@ -30,7 +30,7 @@ _PRODUCTS = {aten.matmul.default, aten.mm.default}
 
 
 def apply(node: Node, write: Writer) -> Node | None:
-    """The sum or mean of a linear map, or nothing if it is not one."""
+    """Return the sum or mean of a linear map, or nothing if it is not one."""
     if node.target not in _REDUCTIONS or changes_type(node):
         return None
     reduced = node.args[0]
@@ -103,7 +103,7 @@ def _weight_dimensions(node: Node) -> int:
 
 
 def _row_sums(node: Node, write: Writer) -> Node:
-    """The sums over the last dimension, which stays with one element."""
+    """Return the sums over the last dimension, which stays with one element."""
     if node.target is aten.linear.default:
         x, weight, bias = _first(node), given(node, "weight"), given(node, "bias")
         found = _times(x, write(aten.sum.dim_IntList, weight, [0]), write)
@@ -127,12 +127,12 @@ def _row_sums(node: Node, write: Writer) -> Node:
 
 
 def _times(x: Node, vector: Node, write: Writer) -> Node:
-    """A product with a vector as a sum, which the compiler writes a kernel for."""
+    """Return a product with a vector as a sum, which the compiler writes a kernel for."""
     return write(aten.sum.dim_IntList, write(aten.mul.Tensor, x, vector), [-1], True)
 
 
 def _over_inputs(node: Node, reduced: Node, taken: list[int], write: Writer) -> Node | None:
-    """The map of a mean; of a sum the bias counts as often as there are inputs."""
+    """Return the map of a mean; of a sum the bias counts as often as there are inputs."""
     x, weight, bias = _first(reduced), given(reduced, "weight"), given(reduced, "bias")
     if value(weight).dim() != 2:
         return None
