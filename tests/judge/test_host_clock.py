@@ -282,6 +282,19 @@ def test_measuring_stops_when_rounds_or_time_are_spent() -> None:
     assert late.rounds == 5
 
 
+def test_a_busy_machine_is_no_reason_for_fewer_rounds_unless_calls_are_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(length: int) -> int:
+        candidate, eager = Pretender("candidate", 1e-4, 1.0), Pretender("eager", 3e-4, 1.0)
+        return run_clock(candidate, eager, length=length, max_seconds=1e-9)[0].rounds
+
+    assert late(length=8) == Sampling().min_rounds
+    assert late(length=1) == host_clock.FEWEST_ROUNDS < Sampling().min_rounds
+    monkeypatch.setattr(host_clock, "_MOST_MORE_SECONDS", 0.0)
+    assert late(length=8) == host_clock.FEWEST_ROUNDS
+
+
 def test_rounds_go_on_until_all_is_known_that_they_are_to_tell() -> None:
     def steady() -> tuple[Pretender, Pretender]:
         return Pretender("candidate", 1e-4), Pretender("eager", 3e-4)
