@@ -43,9 +43,9 @@ demo: env
 	$(BIN)/kernel-smith report latest --quiet --store build/demo.sqlite --output build/demo.html; \
 	echo "to run these commands: source $(BIN)/activate"; exit $$answer
 
-# Two workers have a core of their own, two more use what these leave: tests wait a third of the time, for processes to
-# start and for limits. Files stay together, in the order that tests/conftest.py gives them.
-SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
+# Two workers have a core of their own, the third uses what they leave: tests wait a third of the time, for processes to
+# start and for limits. A fourth made it no shorter. Files stay together, in the order that tests/conftest.py gives them.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 # What a change is judged by must not depend on luck: a plain `pytest` draws other examples each time.
 SAME_EXAMPLES := --hypothesis-seed=0

@@ -28,7 +28,7 @@ settings.load_profile("kernel-smith")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Workers that run side by side have a core each: a judge waits for one whose timed core is the
-    same. Those beyond the number of cores use whichever stands idle, because tests wait."""
+    same. One more than there are cores uses whichever stands idle, because its worker waits."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     cores = sorted(os.sched_getaffinity(0))
     if worker is not None:
