@@ -26,7 +26,7 @@ _START_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
 _COMPILING_SECONDS = 180.0  # that compiling may add to the time for one answer, at most
 
-_STILL_SECONDS = 20.0  # usually microseconds; a machine that reads pages back from a disk takes longer
+_STILL_SECONDS = 20.0  # usually microseconds; longer where pages are read back from a disk
 _LOOK_SECONDS = 1e-4
 _STANDING = frozenset("TtZX")  # stopped, traced or dead, as proc(5) has it
 
