@@ -67,5 +67,6 @@ def test_what_was_asked_in_other_ways_is_not_joined() -> None:
     changed = other.model_copy(update={"arms": (arm.model_copy(update={"backend": "triton"}),)})
     with pytest.raises(BadInput, match="'islands' differs in backend"):
         joined(one, changed)
-    with pytest.raises(BadInput, match="count, leave-out"):
+    with pytest.raises(BadInput, match="count, leave-out") as caught:
         joined(one, result([row("b", 1.0)], refused="leave-out"))
+    assert "--leave-out-refused" in str(caught.value.hint)

@@ -15,7 +15,7 @@ _SHORT = 12  # characters of a commit
 
 
 class Joined:
-    """Of each arm, problem and precision the row that was finished last, whatever it says.
+    """Takes of each arm, problem and precision the row that was finished last, whatever it says.
 
     A better row does not win: that would choose among measurements.
     """
@@ -40,7 +40,7 @@ class Joined:
         return BenchResult(stamp=self._stamp(), arms=tuple(arms.values()), rows=tuple(rows))
 
     def copy_winners(self, target: Path) -> None:
-        """The programs, and what the judge said of them."""
+        """Copy the winning programs, and what the judge said of them."""
         for folder, row in self._rows.values():
             source, copy = winner_path(folder, row), winner_path(target, row)
             for suffix in (".py", ".json"):
@@ -54,7 +54,7 @@ class Joined:
             raise BadInput(
                 f"the results count problems that cannot be judged in different ways: "
                 f"{', '.join(sorted(ways))}",
-                hint="run the parts again with the same --refused",
+                hint="run all parts with --leave-out-refused, or all without",
             )
         places: dict[str, Place] = {
             place.model_dump_json(): place for stamp in stamps for place in stamp.places

@@ -75,7 +75,7 @@ class ModelGauge:
         self._on_gpu = kernel.device.type == "cuda"
 
     def measure(self, seconds: float) -> ModelGain:
-        """So many seconds each way. The model is left as it was, patched or not."""
+        """Measure for so many seconds each way, and leave the model as it was, patched or not."""
         was_patched = self._kernel.unpatch(self._model)
         try:
             with self._patched() as replaced:
@@ -112,7 +112,7 @@ class ModelGauge:
         return _in_turn(before, after, seconds)
 
     def _captured(self, seconds: float) -> tuple[BeforeAndAfter | None, str]:
-        """Or None, and the reason."""
+        """Measure the same calls as CUDA graphs; return None and the reason where there is none."""
         if not self._on_gpu:
             return None, "the model is not on a GPU"
         try:
@@ -151,7 +151,7 @@ def _refuse_waiting(call: Call) -> None:
 
 
 def _capture(call: Call) -> torch.cuda.CUDAGraph:
-    """After a few calls on another stream, in which libraries and kernels get ready."""
+    """Capture a call, after some on another stream in which libraries and kernels get ready."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -165,7 +165,7 @@ def _suffix(name: str) -> str:
 
 @functools.cache
 def _ptxas(flags: tuple[str, ...]) -> str:
-    """Triton brings one for each kind of device, and writes PTX of its version."""
+    """Find the assembler of a device: Triton brings several, and writes PTX for that one."""
     from triton import knobs
     from triton.backends.nvidia.compiler import get_ptxas
 

@@ -86,7 +86,7 @@ class _Patience:
         return min(until, self._latest) - time.monotonic()
 
     def served(self, need: object, asked: float) -> None:
-        """The child has been given what it asked for at that moment."""
+        """Note that the child now has what it asked for at that moment."""
         if need == COMPILED and self._compiling_since is not None:
             asked, self._compiling_since = self._compiling_since, None
         if self._compiling_since is None:  # else all of it is given back in the end
