@@ -30,7 +30,7 @@ from kernel_smith.evaluation.judge.values.comparison import (
     is_excused,
     plainly_right,
 )
-from kernel_smith.evaluation.judge.values.survey import is_within, survey
+from kernel_smith.evaluation.judge.values.survey import count_wrong, is_within
 from kernel_smith.records import Variant, Workload
 
 _SECRET_ROWS = 8  # per block, at most
@@ -275,14 +275,10 @@ class Comparer:
         mine, theirs = (parts(self._rows_of(tensors, block)) for tensors in (got, want))
         rows: set[int] = set()
         for output, (left, right) in enumerate(zip(mine, theirs, strict=True)):
-            found = survey(left, bounds, output, [right], counting=False)
-            if found.wrong and self.rows is None:
+            if self.rows is not None:
+                count_wrong(left, right, bounds, output, rows)
+            elif count_wrong(left, right, bounds, output):
                 return [0]
-            if found.overflow:
-                return list(range(block.start, block.stop))
-            if found.wrong:
-                per_row = left.numel() // left.shape[0]
-                rows |= set(torch.unique(found.doubtful // per_row).tolist())
         return [row + block.start for row in rows]
 
     def _is_open(
@@ -302,8 +298,7 @@ class Comparer:
             parts(self._rows_of(tensors, block)) for tensors in (got, right, library)
         )
         return all(
-            is_finite(a)
-            and is_excused(*(survey(x, bounds, i, [b], counting=False).wrong for x in (a, c)))
+            is_finite(a) and is_excused(*(count_wrong(x, b, bounds, i) for x in (a, c)))
             for i, (a, b, c) in enumerate(zip(mine, right, coarse, strict=True))
         )
 

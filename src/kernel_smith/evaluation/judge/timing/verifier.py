@@ -19,7 +19,7 @@ from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.values.accuracy import computable
 from kernel_smith.evaluation.judge.values.coarse import count_a_step_apart
 from kernel_smith.evaluation.judge.values.comparison import Comparison
-from kernel_smith.evaluation.judge.values.survey import survey
+from kernel_smith.evaluation.judge.values.survey import count_wrong
 from kernel_smith.records import Reason
 
 _SAMPLED_ELEMENTS = 65536  # per batch and output
@@ -140,10 +140,7 @@ class TimedVerifier:
     def _rounds_as_before(self, call: int) -> bool:
         """Are all outputs as the reference's process has them, but for rounding that is known?"""
         for output, (got, want) in enumerate(self._both(call)):
-            found = survey(
-                computable(got), self._bounds, output, [computable(want)], counting=False
-            )
-            if found.wrong:
+            if count_wrong(computable(got), computable(want), self._bounds, output):
                 known = min(2 * self._most_rounded[output], _ROUNDED_SHARE * want.numel())
                 count = count_a_step_apart(got, want)
                 if count is None or count > known:

@@ -38,7 +38,7 @@ from kernel_smith.evaluation.judge.values.jumps import is_few
 from kernel_smith.evaluation.judge.values.mantissa import round_mantissa
 from kernel_smith.evaluation.judge.values.pieces import pieces
 from kernel_smith.evaluation.judge.values.rounding_noise import RoundingNoise
-from kernel_smith.evaluation.judge.values.survey import Survey, excess_at, survey
+from kernel_smith.evaluation.judge.values.survey import Survey, count_wrong, excess_at, survey
 from kernel_smith.records import Reason, Workload, WorstElement
 
 _DOWNGRADE_BITS = (10, 7)
@@ -169,12 +169,10 @@ def _leave_open(
         return surveys
     for answers in coarse_answers(reference, workload, inputs):
         lost = [
-            survey(answer, expected.bounds, i, [expected.oracle[i]], counting=False)
+            count_wrong(answer, expected.oracle[i], expected.bounds, i)
             for i, answer in enumerate(answers)
         ]
-        if all(
-            is_excused(mine.wrong, theirs.wrong) for mine, theirs in zip(surveys, lost, strict=True)
-        ):
+        if all(is_excused(mine.wrong, theirs) for mine, theirs in zip(surveys, lost, strict=True)):
             return [found.accepting(_undecided(found.excess)) for found in surveys]
     return surveys
 

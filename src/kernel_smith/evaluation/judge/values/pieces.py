@@ -14,7 +14,7 @@ import torch
 
 _WEIGHTS = 1 << 16
 _COARSE = 128
-_PIECE = {"cpu": 1 << 17, "cuda": 1 << 24}  # elements
+_PIECE = {"cpu": 1 << 17, "cuda": 1 << 23}  # elements
 _FEWEST_OF_HUGE = 16  # pieces on a GPU, where each one costs time to ask for
 
 

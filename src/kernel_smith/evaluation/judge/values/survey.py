@@ -45,24 +45,14 @@ class Survey:
 
 
 def survey(
-    got: torch.Tensor,
-    bounds: Bounds,
-    output: int,
-    answers: Sequence[torch.Tensor],
-    *,
-    counting: bool = True,
+    got: torch.Tensor, bounds: Bounds, output: int, answers: Sequence[torch.Tensor]
 ) -> Survey:
-    """Compare one output with the nearest of several right answers, the oracle's coming first.
-
-    Without `counting`, only what is beyond the bounds is noted: the rest takes most of the time.
-    """
+    """Compare one output with the nearest of several right answers, the oracle's coming first."""
     counts = torch.zeros(len(_EDGES) + 1, dtype=torch.int64, device=got.device)
     positions: list[torch.Tensor] = []
     excesses = [counts.new_empty(0, dtype=torch.float64)]
     room, overflow, closest = _MOST_DOUBTFUL, 0, 0.0
     for offset, (part, *wanted) in pieces(got, *answers):
-        if not counting and _is_within(part, wanted[0], bounds, output):
-            continue
         ratio = _nearest(part, wanted, bounds, output).flatten()
         largest = float(ratio.max()) if ratio.numel() else 0.0
         if largest > 1:
@@ -75,8 +65,7 @@ def survey(
             ratio = ratio[ratio <= 1]
             largest = float(ratio.max()) if ratio.numel() else 0.0
         closest = max(closest, largest)
-        if counting:
-            counts += _counted(ratio)
+        counts += _counted(ratio)
     doubtful = torch.cat([counts.new_empty(0), *positions])
     found = Survey(got.numel(), counts, closest, doubtful, torch.cat(excesses), overflow)
     return _sparing_jumps(found, bounds, output)
@@ -84,17 +73,81 @@ def survey(
 
 def _sparing_jumps(found: Survey, bounds: Bounds, output: int) -> Survey:
     """Accept that a few elements are off by as much as the reference is on a few."""
-    jumps = bounds.jumps_of(output)
-    if jumps is None or not 0 < found.wrong <= jumps.most(found.size) or found.overflow:
+    if found.overflow or not found.wrong:
         return found
-    if float(found.excess.max()) * bounds.rtols[output] > jumps.rtol:
+    if not _are_jumps(found.wrong, float(found.excess.max()), found.size, bounds, output):
         return found
     return found.accepting(torch.ones_like(found.excess))
 
 
+def _are_jumps(wrong: int, largest: float, size: int, bounds: Bounds, output: int) -> bool:
+    """Are there as few, and as near, as those on which the reference jumps? By largest excess."""
+    jumps = bounds.jumps_of(output)
+    if jumps is None or wrong > min(jumps.most(size), _MOST_DOUBTFUL):
+        return False
+    return largest * bounds.rtols[output] <= jumps.rtol
+
+
+def count_wrong(
+    got: torch.Tensor,
+    want: torch.Tensor,
+    bounds: Bounds,
+    output: int,
+    rows: set[int] | None = None,
+) -> int:
+    """Count the elements beyond their bounds, as a survey does that lists nothing: their places
+    would take several times the memory of an answer that is wrong everywhere.
+
+    `rows`: where to put the rows that they lie in.
+    """
+    if is_near(got, want, bounds, output):
+        return 0
+    wrong, largest, seen = 0, 0.0, set()
+    per_row = got.numel() // got.shape[0] if rows is not None else 0
+    for offset, (part, exact) in pieces(got, want):
+        if _is_within(part, exact, bounds, output):
+            continue
+        ratio = _nearest(part, [exact], bounds, output)
+        far = ratio > 1
+        largest = max(largest, float(ratio.max()))
+        wrong += int(far.sum())
+        if rows is not None:
+            seen |= _rows_in(far, offset, per_row)
+    if _are_jumps(wrong, largest, got.numel(), bounds, output):
+        return 0
+    if rows is not None:
+        rows |= seen
+    return wrong
+
+
+def _rows_in(far: torch.Tensor, offset: int, per_row: int) -> set[int]:
+    """Rows with any such element, of a piece that is some whole rows, or a part of one."""
+    first = offset // per_row
+    if far.numel() <= per_row:
+        return {first} if bool(far.any()) else set()
+    found = far.reshape(-1, per_row).any(dim=1).nonzero().flatten()
+    return {first + row for row in found.tolist()}
+
+
 def is_within(got: torch.Tensor, want: torch.Tensor, bounds: Bounds, output: int) -> bool:
     """Is every element within its bound? In half the passes that the excess of each takes."""
-    return all(_is_within(a, b, bounds, output) for _, (a, b) in pieces(got, want))
+    return is_near(got, want, bounds, output) or all(
+        _is_within(a, b, bounds, output) for _, (a, b) in pieces(got, want)
+    )
+
+
+def is_near(got: torch.Tensor, want: torch.Tensor, bounds: Bounds, output: int) -> bool:
+    """Is nothing off by more than any element may be? Mostly so, and it takes half the time to see.
+    A GPU is asked once, when it has gone through all pieces."""
+    if bounds.exact[output] or not got.numel():
+        return False
+    _, atol = bounds.coefficients(output)
+    extremes = [
+        torch.stack(torch.aminmax(torch.sub(part, at_least_single(exact))))
+        for _, (part, exact) in pieces(got, want)
+    ]
+    low, high = torch.stack(extremes).unbind(dim=1)
+    return -atol <= float(low.amin()) and float(high.amax()) <= atol  # false for NaN
 
 
 def _is_within(part: torch.Tensor, want: torch.Tensor, bounds: Bounds, output: int) -> bool:
@@ -102,14 +155,10 @@ def _is_within(part: torch.Tensor, want: torch.Tensor, bounds: Bounds, output: i
         return torch.equal(part, want)
     rtol, atol = bounds.coefficients(output)
     want = at_least_single(want)
-    off = torch.sub(part, want)
+    off = torch.sub(part, want).abs_()
     if not off.numel():
         return True
-    # Mostly nothing is off by more than any element may be, which takes half the time to see.
-    low, high = map(float, torch.aminmax(off))
-    if -atol <= low and high <= atol:  # false for NaN
-        return True
-    off.abs_().sub_(want.abs(), alpha=rtol)
+    off.sub_(want.abs(), alpha=rtol)
     return float(off.max()) <= atol
 
 
