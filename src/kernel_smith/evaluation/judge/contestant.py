@@ -147,8 +147,14 @@ class Contestant(Generic[ParticipantT]):
     def check(self, bench: Bench[ParticipantT]) -> dict[str, Checked]:
         """Its results, on all workloads."""
         with self.journal.step("correctness"):
-            self.platform.look_ahead(self.backend, self.options.limits)
+            if not bench.is_large:
+                self._look_ahead()
             return {w.name: self._check_workload(bench, w) for w in self.task.workloads}
+
+    def _look_ahead(self) -> None:
+        """Have processes for the next candidate make themselves ready. A context takes a good part
+        of a gigabyte: where calls are large, not before this candidate's processes have gone."""
+        self.platform.look_ahead(self.backend, self.options.limits)
 
     def qualify(self, bench: Bench[ParticipantT]) -> Rival[ParticipantT]:
         """Take this candidate as far as the clock, for the sake of another.
@@ -337,6 +343,8 @@ class Contestant(Generic[ParticipantT]):
 
     def close(self) -> None:
         self.platform.retire(self._processes(), self._compiler)
+        if self._armed is not None:
+            self._look_ahead()
 
 
 def _stays_right(bench: Bench[ParticipantT], disarmed: ParticipantT, workload: Workload) -> bool:

@@ -55,6 +55,7 @@ class DeviceRunner(Runner):
         self._tiny = torch.zeros(1, device=self.device)
         torch.mm(self._tiny.view(1, 1), self._tiny.view(1, 1))
         torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()  # calls get their memory elsewhere
         self._memory = ResultMemory()
         self._nothing = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._nothing):

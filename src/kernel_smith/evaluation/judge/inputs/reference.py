@@ -277,6 +277,7 @@ class Reference:
             if sum(parameter.nbytes for parameter in model.parameters()) > _LARGE_ORACLE:
                 del self._oracles[name]
         if self.device == "cuda":
+            torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
         else:
             trim_freed_memory()

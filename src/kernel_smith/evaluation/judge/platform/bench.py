@@ -31,6 +31,7 @@ _COMPILING = Limits(
     processes=1024,
 )
 _CALLING = Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0, memory_bytes=_REFERENCE_BYTES)
+_HOLDERS = 3  # of the calls of a batch: the judge and two processes
 # Baselines that torch.compile makes, and in which mode.
 COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -88,6 +89,11 @@ class Bench(Generic[ParticipantT]):
             self._looks[workload.name] = look
         return self._looks[workload.name]
 
+    @property
+    def is_large(self) -> bool:
+        """Has it a workload of which no sets are kept?"""
+        return any(pool.is_large for pool in self._pools.values())
+
     def footprints(self) -> dict[str, Footprint]:
         """The sizes of its workloads, as far as they are known."""
         return {name: pool.footprint for name, pool in self._pools.items()}
@@ -119,9 +125,17 @@ class Bench(Generic[ParticipantT]):
             raise InternalError("the reference's process returned no result")
         round_trip = self.platform.round_trip(participant, inputs[0])
         seconds = self.platform.seconds_per_call(participant, batch, round_trip)
+        return Prepared(pool, seconds, round_trip, batch.first, self._capacity(pool))
+
+    def _capacity(self, pool: Pool) -> int:
+        """The longest batch. Of large calls judge, candidate and reference hold one each in any
+        case; those beside it are to take no more than sets that are kept would."""
         size = pool.footprint.inputs + pool.footprint.outputs
         capacity = capacity_for(size, self._arena_bytes)
-        return Prepared(pool, seconds, round_trip, batch.first, capacity)
+        if not pool.is_large:
+            return capacity
+        beside = self.platform.budget().kept // (_HOLDERS * max(size, 1))
+        return min(capacity, 1 + beside)
 
     def work(self, workload: Workload) -> Work:
         """What a call must move and compute."""
@@ -209,7 +223,7 @@ class Bench(Generic[ParticipantT]):
     def give_memory_back(self) -> None:
         """Return what was kept for the next use of large workloads."""
         self.reference.forget_draw()
-        if any(pool.is_large for pool in self._pools.values()):
+        if self.is_large:
             self.reference.give_memory_back()
 
     def leave(self, participant: ParticipantT, workload: Workload) -> None:
