@@ -4,7 +4,8 @@
     python benchmarks/inside.py KernelBench/level3/43_*.py --precision tf32 --json inside.jsonl
 
 A task is a name or a file. Without `--candidate` the program is the task's own reference, whose
-result an authored Triton kernel copies. Two candidates of each task are judged, the second one with
+result an authored Triton kernel copies, or, with `--seeds FOLDER`, what `kernelbench_judge.py` put
+there for the problem. Two candidates of each task are judged, the second one with
 everything prepared. The judge runs in this process, with its functions watched:
 
 - how often each was called, and the seconds that it spent by itself (`own`) and with all that it
@@ -13,7 +14,8 @@ everything prepared. The judge runs in this process, with its functions watched:
 - the most device memory that was in use in each step, beside what was in use before there was a
   judge; and at the worst moment of all, who held it: the judge's tensors, and memory that its
   allocator has kept; what it shares with processes; each process's chunks for results, and what
-  else it has taken. The rest are contexts, which nobody can ask for;
+  else it has taken. The rest are contexts, which nobody can ask for. With `--contexts` each process
+  that ends is waited for: what is free then and was not before, less the above, was its context;
 - with `--profile`, what a process does in its first batch, which is where it gets ready: the
   functions that took most, by themselves.
 """
@@ -105,6 +107,7 @@ class Watch:
     worst: dict[str, Any] = field(default_factory=dict)
     most_held: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # by a process
     first_batches: list[Any] = field(default_factory=list)
+    contexts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     children: list[Child] = field(default_factory=list)
     shared: int = 0  # bytes of memory that the judge made for processes
     base: int | None = None
@@ -116,6 +119,7 @@ class Watch:
         self.worst.clear()
         self.most_held.clear()
         self.first_batches.clear()
+        self.contexts.clear()
 
     @contextlib.contextmanager
     def during(self, name: str) -> Iterator[None]:
@@ -242,7 +246,7 @@ def held_by(runner: Any) -> dict[str, int]:
     }
 
 
-def watch_judge(watch: Watch) -> None:
+def watch_judge(watch: Watch, contexts: bool) -> None:
     """After the zygote was forked."""
     for owner, names in FUNCTIONS.items():
         for name in names:
@@ -259,14 +263,20 @@ def watch_judge(watch: Watch) -> None:
 
     def start(method: Any, *arguments: Any, **more: Any) -> Any:
         child = method(*arguments, **more)
-        child.role, child.held = "spare", {}
+        child.role, child.held = "spare" if more.get("gpu") else "", {}
         watch.children.append(child)
         return child
 
     def end(method: Any, processes: Any, child: Any) -> None:
         if child in watch.children:
             watch.children.remove(child)
+        free = torch.cuda.mem_get_info()[0] if contexts else 0
         method(processes, child)
+        if contexts and getattr(child, "role", ""):
+            child.exit_report()
+            freed = torch.cuda.mem_get_info()[0] - free
+            known = child.held.get("chunks", 0) + child.held.get("beside", 0)
+            watch.contexts[child.role].append(freed - known)
 
     def participant(method: Any, platform: Any, name: str, child: Any, limits: Any) -> Any:
         child.role = name
@@ -320,6 +330,12 @@ def candidate_for(task: Any, path: Path | None, backend: str, mark: str) -> Cand
     return Candidate(source=f"{source}\n# {mark}\n", name="candidate.py", backend=backend)
 
 
+def seed_of(task: Any, folder: Path) -> Path:
+    """The file that `kernelbench_judge.py` names after a problem, such as 2_12.py."""
+    problem = Path(task.path)
+    return folder / f"{problem.parent.name[-1]}_{problem.name.partition('_')[0]}.py"
+
+
 def describe(watch: Watch, evaluation: Evaluation, wall: float, allowed: int) -> dict[str, Any]:
     return {
         "task": evaluation.task,
@@ -329,6 +345,7 @@ def describe(watch: Watch, evaluation: Evaluation, wall: float, allowed: int) ->
         "allowed_mib": allowed // MIB,
         "peak_mib": {step: used // MIB for step, used in watch.peaks.items() if used > 0},
         "held_mib": {who: size // MIB for who, size in watch.most_held.items() if size > 0},
+        "contexts_mib": in_mib(watch.contexts),
         "worst": in_mib(watch.worst),
         "spent": [
             [step, name, spent.calls, round(spent.own, 4), round(spent.all, 4)]
@@ -354,7 +371,7 @@ def show(row: dict[str, Any], most: int = 24) -> None:
         worst = dict(row["worst"])
         used, processes = worst.pop("used"), worst.pop("processes")
         print(f"  {used} MiB at most, {row['allowed_mib']} allowed; by step {row['peak_mib']}")
-        print(f"  held by processes at most: {row['held_mib']}")
+        print(f"  held by processes at most: {row['held_mib']}; contexts {row['contexts_mib']}")
         print(f"  at the worst moment: {worst}")
         for process in processes:
             told = ", ".join(f"{when} {process.get(when)}" for when in ("before", "after"))
@@ -375,7 +392,8 @@ def judge_twice(
             pass
         time.sleep(SETTLING_SECONDS)
         watch.start()
-        candidate = candidate_for(task, chosen.candidate, chosen.backend, turn)
+        path = chosen.candidate if chosen.seeds is None else seed_of(task, chosen.seeds)
+        candidate = candidate_for(task, path, chosen.backend, turn)
         begin = time.perf_counter()
         evaluation = judge.evaluate(task, candidate, Options(), lambda _: None)
         wall = time.perf_counter() - begin
@@ -388,8 +406,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tasks", nargs="+")
     parser.add_argument("--candidate", type=Path)
+    parser.add_argument("--seeds", type=Path, help="programs that kernelbench_judge.py made")
     parser.add_argument("--backend", default="triton")
     parser.add_argument("--precision")
+    parser.add_argument("--contexts", action="store_true")
     parser.add_argument("--settle", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--json", type=Path, required=True)
@@ -402,7 +422,8 @@ def main() -> None:
         watch_processes(chosen.profile)
         processes.begin(be_zygote)
         keep_large_memory()
-        watch_judge(watch)
+        contexts = chosen.contexts and torch.cuda.is_available()
+        watch_judge(watch, contexts)
         judge = Judge(processes)
         os.sched_setaffinity(0, judge.place.judge)
         torch.set_num_threads(len(judge.place.judge))
@@ -421,10 +442,16 @@ def main() -> None:
                     except UserError as error:
                         print(f"{task.name}: {error.what}", flush=True)
         finally:
+            watch.contexts.clear()
+            judge.close()
             over.set()
             looking.join()
-            judge.close()
             processes.close()
+            if contexts:
+                free, total = torch.cuda.mem_get_info()
+                own = total - free - watch.base - torch.cuda.memory_reserved()
+                watch.contexts["judge"].append(own)
+                print(f"contexts of those that stayed: {in_mib(watch.contexts)}")
 
 
 def own_context() -> int:

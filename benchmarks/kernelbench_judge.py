@@ -42,7 +42,7 @@ from kernel_smith.tasks import read_task, with_precision
 
 GIB = 1 << 30
 LEVELS = (1, 2, 3)
-SETTLING_SECONDS = 0.25  # until processes of the evaluation before are gone
+SETTLING_SECONDS = 0.25  # until processes of the evaluation before are gone, and others are ready
 
 # A candidate must have a kernel of its own that matters: here it copies the reference's result.
 COPY = """
@@ -194,6 +194,12 @@ def footprint(problem: Problem) -> dict[str, float]:
         torch.cuda.empty_cache()
 
 
+def is_over(row: dict[str, Any]) -> bool:
+    """Did judging take more than it may?"""
+    allowed = row.get("memory", {}).get("allowed")
+    return allowed is not None and row["peak"] > allowed
+
+
 @contextmanager
 def leaving_free(gib: float | None) -> Iterator[None]:
     """While another program holds all memory of the device but so much."""
@@ -247,7 +253,7 @@ def _judge_all(
             for turn in ("first", "second") if chosen.again else ("first",):
                 if time.monotonic() > deadline:
                     return
-                time.sleep(SETTLING_SECONDS)
+                time.sleep(chosen.settle)
                 watch.start()
                 candidate = candidates[problem.name]
                 if turn == "second":
@@ -286,6 +292,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="a second candidate of each problem")
     parser.add_argument("--warm", action="store_true", help="judge the first problem once before")
     parser.add_argument("--footprints", action="store_true", help="measure what a call takes, too")
+    parser.add_argument("--settle", type=float, default=SETTLING_SECONDS, help="pause before each")
     parser.add_argument("--leave-free", type=float, metavar="GIB", help="hold all other memory")
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--json", type=Path, required=True)
@@ -306,8 +313,9 @@ def main() -> None:
             rows.append(row)
             print(json.dumps(row), file=file, flush=True)
             shown = row["message"][:160].replace("\n", " ")
-            peak = row.get("peak", "")
-            print(f"{row['problem']:6} {row['end']:28} {row['wall']:6} s {peak} GiB {shown}")
+            allowed = row.get("memory", {}).get("allowed", "")
+            taken = f"{row.get('peak', '')} GiB of {allowed}"
+            print(f"{row['problem']:6} {row['end']:28} {row['wall']:6} s {taken} {shown}")
 
         (one_by_one if chosen.lanes == 1 else side_by_side)(chosen, problems, keep)
         summary = {
@@ -318,6 +326,8 @@ def main() -> None:
             "problems": len(rows),
             "seconds": round(time.monotonic() - begin, 1),
             "judging": round(sum(row["wall"] for row in rows), 2) if chosen.lanes == 1 else None,
+            "settle": chosen.settle,
+            "over": sorted({row["problem"] for row in rows if is_over(row)}),
             "ends": Counter(str(row["end"]) for row in rows),
             "device": describe_device().name,
             "torch": torch.__version__,
