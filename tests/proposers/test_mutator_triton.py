@@ -155,6 +155,15 @@ def test_a_kernel_with_another_use_keeps_its_grid() -> None:
     assert edit_named("swap-grid-axes").sites(other) == []
 
 
+@pytest.mark.parametrize("name", ["eviction-policy", "cache-modifier"])
+def test_nobody_says_twice_how_a_load_is_cached(name: str) -> None:
+    edit = edit_named(name)
+    assert any(site.place.startswith("load no. 1 ") for site in edit.sites(SOFTMAX))
+    for said in ('eviction_policy="evict_last"', 'cache_modifier=".cg"'):
+        source = SOFTMAX.replace("other=-1e30)", f"other=-1e30, {said})")
+        assert not any(site.place.startswith("load no. 1 ") for site in edit.sites(source))
+
+
 def test_text_that_is_not_python_offers_nothing() -> None:
     assert [edit.sites("import triton.language as tl\ndef (") for edit in EDITS] == [[]] * len(
         EDITS

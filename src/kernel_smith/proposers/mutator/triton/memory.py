@@ -18,8 +18,11 @@ def _places(text: TritonText, function: str) -> Iterator[tuple[str, ast.Call]]:
             yield f"{function} no. {number} of {kernel.name}, {what}", call
 
 
-def _has(call: ast.Call, name: str) -> bool:
-    return any(keyword.arg in (name, None) for keyword in call.keywords)
+def _says_how_to_cache(call: ast.Call) -> bool:
+    """Tell whether a call names a policy or a modifier: assemblers refuse both at once."""
+    return any(
+        keyword.arg in ("eviction_policy", "cache_modifier", None) for keyword in call.keywords
+    )
 
 
 @triton_edit("eviction-policy", "Say whether what is loaded or stored will be needed again.")
@@ -29,7 +32,7 @@ def eviction_policy(text: TritonText) -> Iterator[Site]:
         ("store", ("evict_first",)),
     ):
         for place, call in _places(text, function):
-            if not _has(call, "eviction_policy"):
+            if not _says_how_to_cache(call):
                 for choice in choices:
                     added = text.keyword(call, f'eviction_policy="{choice}"')
                     yield Site(place, (added,), choice)
@@ -39,7 +42,7 @@ def eviction_policy(text: TritonText) -> Iterator[Site]:
 def cache_modifier(text: TritonText) -> Iterator[Site]:
     for function, choice in (("load", ".cg"), ("store", ".cs")):
         for place, call in _places(text, function):
-            if not _has(call, "cache_modifier"):
+            if not _says_how_to_cache(call):
                 added = text.keyword(call, f'cache_modifier="{choice}"')
                 yield Site(place, (added,), choice)
 
