@@ -31,6 +31,8 @@ _INTERFACES = {
     "hip": _Interface("libamdhip64.so", "hip"),
 }
 _PINNED, _ON_DEVICE, _AS_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
+_STACK_SIZE = 0  # of the limits of a context
+_LITTLE_STACK = 256  # bytes per thread, of the 1024 that are usual
 
 
 class DeviceError(RuntimeError):
@@ -156,6 +158,13 @@ def forget_persisting_lines() -> None:
     """Give the whole L2 cache back to ordinary use, whoever reserved parts of it."""
     if vendor_of_torch() == "cuda":
         _call("CtxResetPersistingL2Cache")
+
+
+def keep_little_stack() -> None:
+    """Have the driver set less memory aside for the stacks of this process's threads: 0.2 GiB less
+    on a large device. It takes more by itself where a kernel's frame needs it."""
+    if vendor_of_torch() == "cuda":
+        _call("CtxSetLimit", _STACK_SIZE, c_size_t(_LITTLE_STACK))
 
 
 def _properties() -> _Properties:

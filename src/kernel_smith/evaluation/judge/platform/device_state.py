@@ -14,6 +14,7 @@ from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.platform.device_lock import DeviceLock, Need
 from kernel_smith.evaluation.judge.platform.memory_claims import Claims, Level
 from kernel_smith.evaluation.judge.platform.quiet import Quiet
+from kernel_smith.evaluation.sandbox.device_memory import keep_little_stack
 
 _CROWDED = 0.5  # of the device's memory, if less is free
 _TIGHT = 0.15  # the same: to give memory back and take it again at every step costs time
@@ -41,6 +42,7 @@ def quiet() -> Quiet:
     _avoid_fragments()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    keep_little_stack()
     return Quiet()
 
 
