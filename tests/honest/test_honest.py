@@ -5,14 +5,16 @@ their references.)
 A file is named `<task>__<idea>.py`, after a task of the suite or one of `tests/adversarial/tasks`.
 Candidates of one task run one after the other, so that the judge prepares the task once.
 
-`make test` evaluates one of each kind, `make test-all` and a plain `pytest` all of them.
+`make test` evaluates one of each kind, most on one workload of their task; `make test-all` and a
+plain `pytest` evaluate all of them on all workloads.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -83,6 +85,14 @@ KINDS = {
     "strides as they come": "turned__by_strides",
 }
 
+# Whose point is what they do from one workload to the next.
+SEVERAL_WORKLOADS = {
+    "bias_hardswish_residual__released_pool",
+    "layer_norm__specialised_widths",
+    "matmul__library_for_double",
+    "row_softmax__generated_per_shape",
+}
+
 # Beyond this share of library time, samples may miss what little the authored kernel takes.
 MOSTLY_LIBRARY = 0.3
 
@@ -104,6 +114,26 @@ def task_of(path: Path) -> Task:
 CASES = [Case(task_of(path), path) for path in CANDIDATES]
 
 
+def on_one_workload(case: Case) -> Case:
+    """Return the case with one of its task's workloads: always the same, and others elsewhere."""
+    workloads = case.task.workloads
+    chosen = workloads[zlib.crc32(case.label.encode()) % len(workloads)]
+    return case._replace(task=case.task.model_copy(update={"workloads": (chosen,)}))
+
+
+def parameters() -> list[Any]:
+    """Return what `make test` takes, and with the mark `sweep` the rest."""
+    found = []
+    for case in CASES:
+        name, several = case.path.stem, len(case.task.workloads) > 1
+        in_part = several and name not in SEVERAL_WORKLOADS
+        sweep = () if name in KINDS.values() and not in_part else pytest.mark.sweep
+        found.append(pytest.param(case, id=case.label, marks=sweep))
+        if name in KINDS.values() and in_part:
+            found.append(pytest.param(on_one_workload(case), id=f"{case.label}-one"))
+    return found
+
+
 def evaluated(engine: LocalEngine, task: Task, name: str, source: str) -> Evaluation:
     """The evaluation, which must have ended well."""
     evaluation = engine.evaluate(task, Candidate(source=source, name=name), OPTIONS)
@@ -123,17 +153,7 @@ def redrawn(evaluation: Evaluation) -> list[int]:
     return [int(match[1]) for match in found if match]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case,
-            id=case.label,
-            marks=() if case.path.stem in KINDS.values() else pytest.mark.sweep,
-        )
-        for case in CASES
-    ],
-)
+@pytest.mark.parametrize("case", parameters())
 def test_an_honest_kernel_is_accepted(engine: LocalEngine, case: Case) -> None:
     evaluation = evaluated(engine, case.task, case.path.name, case.path.read_text())
     assert evaluation.accuracy is not None
@@ -215,4 +235,5 @@ def test_the_collection_is_broad() -> None:
     families = {task_of(path).family for path in CANDIDATES}
     assert tasks >= set(TASKS)
     assert families >= {task.family for task in TASKS.values()}
-    assert set(REDRAWN) <= set(KINDS.values()) <= {path.stem for path in CANDIDATES}
+    kinds = set(KINDS.values())
+    assert set(REDRAWN) | SEVERAL_WORKLOADS <= kinds <= {path.stem for path in CANDIDATES}
