@@ -203,21 +203,15 @@ def test_a_run_begins_with_the_compilers_kernel_and_one_without_the_library(
 
 @pytest.mark.parametrize("kind", [BadInput, MissingPrerequisite])
 def test_with_first_programs_alone_the_run_ends_after_them(
-    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch, kind: type[UserError]
+    cli: Cli,
+    slow: Path,
+    refuse_seeds: Callable[[type[UserError]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[UserError],
 ) -> None:
     """Also where the compiler finds no memory for its kernel."""
     monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
-
-    class Refusing:
-        def __init__(self, *_: object, **__: object) -> None: ...
-
-        def make(self, *_: object) -> None:
-            raise kind("the compiler's kernel cannot be used", hint="none")
-
-        def close(self) -> None: ...
-
-    for module in (seed, seed.make):
-        monkeypatch.setattr(module, "SeedMaker", Refusing)
+    refuse_seeds(kind)
     done = cli("optimize", "slow", "--proposer", "seed", "--store", "r.sqlite")
     assert done.code == 0, done.err
     assert "seed     dropped: the compiler's kernel cannot be used" in done.err
