@@ -6,6 +6,7 @@ braces. Here a value is a NUMBER, a PATH or a TEXT where an option gives it no b
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ _WORDS = {"int": "NUMBER", "float": "NUMBER", "integer": "NUMBER", "str": "TEXT"
 _TYPE = re.compile(r" <(\w+)[^>]*>(\.\.\.)?$")
 
 
+@functools.cache  # making it takes most of a short command's time
 def command_tree(app: typer.Typer) -> Any:
     """Return the command that the application is."""
     tree = typer.main.get_command(app)
