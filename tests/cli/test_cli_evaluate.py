@@ -92,7 +92,7 @@ def test_a_right_candidate_as_a_user_runs_it(run_program: Cli, files: Path) -> N
     """A program with a judge of its own. A busy machine says that it is, and does not guess."""
     done = run_program(
         *("evaluate", "relu.py", "right.py", "--half-width", "0.04"),
-        *("--max-seconds", "2", "--json"),
+        *("--max-seconds", "0.5", "--json"),
         KERNEL_SMITH_CACHE=files / "own-cache",
     )
     found = record(done)

@@ -155,7 +155,10 @@ def arguments_of(model: nn.Module, name: str, x: torch.Tensor) -> tuple[Any, ...
 @pytest.mark.parametrize(
     ("model", "shape", "operation", "kernel", "replaced"),
     [
-        (LlamaBlock(), (2, 16, WIDTH), "first", NORM_KERNEL, ["first", "second"]),
+        pytest.param(
+            *(LlamaBlock(), (2, 16, WIDTH), "first", NORM_KERNEL, ["first", "second"]),
+            marks=pytest.mark.sweep,  # with the module and the kernel of most other tests
+        ),
         (ResNetBlock(), (2, 8, 16, 16), "after1", NORM_RELU_KERNEL, ["after1", "after2"]),
         (ViTBlock(), (2, 16, WIDTH), "norm1", LAYER_NORM_KERNEL, ["norm1", "norm2"]),
     ],
