@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from kernel_smith.cli.main import main
+from kernel_smith.errors import UserError
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.proposers import seed
 from kernel_smith.runs import presets
 
 PROGRAM = [sys.executable, "-c", "from kernel_smith.cli.main import main; main()"]
@@ -81,6 +83,26 @@ def confirmed_against_both(quick_runs: None, monkeypatch: pytest.MonkeyPatch) ->
     """Quick runs that confirm their winner as a user's do, which takes a while to compile."""
     quick = presets._CONFIRMATION.model_copy(update={"baselines": ("eager", "compile")})
     monkeypatch.setattr(presets, "_CONFIRMATION", quick)
+
+
+@pytest.fixture
+def refuse_seeds(monkeypatch: pytest.MonkeyPatch) -> Callable[[type[UserError]], None]:
+    """`refuse_seeds(kind)`: every recipe for the compiler's kernel ends with such an error, at once
+    instead of after seconds in the compiler's process."""
+
+    def refuse(kind: type[UserError]) -> None:
+        class Refusing:
+            def __init__(self, *_: object, **__: object) -> None: ...
+
+            def make(self, *_: object) -> None:
+                raise kind("the compiler's kernel cannot be used", hint="none")
+
+            def close(self) -> None: ...
+
+        for module in (seed, seed.make):
+            monkeypatch.setattr(module, "SeedMaker", Refusing)
+
+    return refuse
 
 
 SLOW_REFERENCE = """

@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from kernel_smith.errors import InternalError, UserError
+from kernel_smith.errors import BadInput, InternalError, UserError
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.records import Evaluation, StepEvaluated, Task
 from kernel_smith.store import Store
-from kernel_smith.tasks import SUITES
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 
 Cli = Callable[..., Any]
@@ -96,16 +95,17 @@ def test_a_folder_of_odd_problems_comes_to_an_end_and_says_so_for_each(
     assert again["verdict"] in ("stands", "slower")
 
 
-def test_models_are_compared_on_the_cpu_suite_at_the_same_budget(
-    cli: Cli, quick_runs: None
+def test_models_are_compared_on_a_folder_at_the_same_budget(
+    cli: Cli, tmp_path: Path, small_task: Task, honest_source: str, quick_runs: None
 ) -> None:
     """The first answer is of no use, the others are: one shot is too few."""
-    source = (SUITES["cpu"] / "row_max_index" / "start_cpp.py").read_text()
-    replies = [Reply("I would rather not."), Reply(f"Change: all.\n```python\n{source}```\n")]
-    with OpenAIServer(replies) as server:
+    (tmp_path / "problems").mkdir()
+    (tmp_path / "problems" / "1_shifted_relu.py").write_text(small_task.source)
+    useful = Reply(f"Change: all.\n```python\n{honest_source}```\n")
+    with OpenAIServer([Reply("I would rather not."), useful]) as server:
         words = ("--method", "one-shot", "--method", "best-of-n", "--rounds", 2)
         asked = ("--model", f"m@{server.base_url}", "--baseline", "eager", "--json")
-        done = cli("bench", "cpu", "--problem", "row_max_index", *words, *asked)
+        done = cli("bench", "problems", *words, *asked)
     assert done.code == 1
     rows = {row["arm"]: row for row in done.json["rows"]}
     assert {arm: row["status"] for arm, row in rows.items()} == {
@@ -120,7 +120,10 @@ def test_models_are_compared_on_the_cpu_suite_at_the_same_budget(
 # ---------------------------------------------------------------- made-up evaluations
 
 
-def test_models_that_gave_nothing_are_an_error_in_the_end(cli: Cli, tmp_path: Path) -> None:
+def test_models_that_gave_nothing_are_an_error_in_the_end(
+    cli: Cli, tmp_path: Path, refuse_seeds: Callable[[type[UserError]], None]
+) -> None:
+    refuse_seeds(BadInput)
     words = ("--method", "best-of-n", "--method", "greedy", "--evaluations", 3, "--rounds", 3)
     with OpenAIServer([Reply("I would rather not.")]) as server:
         model = ("--model", f"m@{server.base_url},retries=0", "--engine", "simulated:2:0.01")

@@ -182,8 +182,9 @@ def test_a_first_program_that_is_wrong_ends_the_run_with_its_evaluation(
 
 
 def test_a_run_begins_with_the_compilers_kernel_and_one_without_the_library(
-    cli: Cli, quick_runs: None, slow: Path, honest_source: str, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, slow: Path, honest_source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     made = seed.Seed(
         task="slow",
         backend="cpp",
@@ -203,17 +204,14 @@ def test_a_run_begins_with_the_compilers_kernel_and_one_without_the_library(
 @pytest.mark.parametrize("kind", [BadInput, MissingPrerequisite])
 def test_with_first_programs_alone_the_run_ends_after_them(
     cli: Cli,
-    quick_runs: None,
     slow: Path,
+    refuse_seeds: Callable[[type[UserError]], None],
     monkeypatch: pytest.MonkeyPatch,
     kind: type[UserError],
 ) -> None:
     """Also where the compiler finds no memory for its kernel."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise kind("the compiler's kernel cannot be used", hint="none")
-
-    monkeypatch.setattr(seed, "make_seed", refuse)
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
+    refuse_seeds(kind)
     done = cli("optimize", "slow", "--proposer", "seed", "--store", "r.sqlite")
     assert done.code == 0, done.err
     assert "seed     dropped: the compiler's kernel cannot be used" in done.err
@@ -294,11 +292,11 @@ def test_a_model_that_hangs_does_not_keep_others_waiting(
 ) -> None:
     with OpenAIServer([Reply("late", latency=50)]) as server:
         model = f"sleeper@{server.base_url},deadline_seconds=45"
-        done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 5)
+        done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 3)
         assert server.requests, "it was asked"
     assert done.code == 0, done.err
     state = stored()
-    assert state.funnel["evaluated"] >= 5
+    assert state.funnel["evaluated"] >= 3
     assert state.dropped["model"] == 0, "nobody waited for its deadline"
 
 
@@ -333,10 +331,11 @@ def wait_for(process: subprocess.Popen[str], moment: str) -> None:
     [
         ("run ", signal.SIGINT),
         ("   1  ", signal.SIGINT),
-        ("   1  ", signal.SIGTERM),
+        pytest.param("   1  ", signal.SIGTERM, marks=pytest.mark.sweep),
+        ("run ", signal.SIGTERM),
         ("   0  ", signal.SIGKILL),
     ],
-    ids=["Ctrl-C at the beginning", "Ctrl-C later", "SIGTERM", "kill -9"],
+    ids=["Ctrl-C at the beginning", "Ctrl-C later", "SIGTERM later", "SIGTERM", "kill -9"],
 )
 def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
     cli: Cli,

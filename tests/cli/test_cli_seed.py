@@ -80,7 +80,6 @@ def test_a_task_of_library_calls_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("cold_seeds")
 def test_a_full_device_is_missing_memory_and_no_defect(cli: Cli, tmp_path: Path) -> None:
     text = (
         "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"

@@ -11,6 +11,7 @@ import os
 import pickle
 import time
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from kernel_smith.evaluation.judge.platform.examining import Examiner
 from kernel_smith.evaluation.judge.platform.spot_check import SpotCheck
 from kernel_smith.evaluation.judge.platform.used_memory import UsedMemory
 from kernel_smith.evaluation.judge.processes.child import Child, ChildFailed
+from kernel_smith.evaluation.judge.processes.promptness import prompt
 from kernel_smith.evaluation.judge.processes.waiting import Neighbours
 from kernel_smith.evaluation.sandbox.arena import Slot
 from kernel_smith.records import Limits, Workload
@@ -325,9 +327,11 @@ class Participant:
             watch.start()
         before_cpu, before_waited = self._note_idle(), self._waited()
         before = time.perf_counter()
-        self.child.post("go", calls=count, nonce=nonce, places=self.fetches)
-        if self._spot is not None:
-            self._spot.follow(self)
+        # Already when it begins: on a core that both share, it might have finished by then.
+        with nullcontext() if self._spot is None else prompt():
+            self.child.post("go", calls=count, nonce=nonce, places=self.fetches)
+            if self._spot is not None:
+                self._spot.follow(self)
         answer = self.child.answer("go", timeout)
         wall = time.perf_counter() - before
         with self.child.stopped():

@@ -23,7 +23,6 @@ import torch
 
 from kernel_smith.evaluation.judge.inputs.reference import InputSet
 from kernel_smith.evaluation.judge.processes.fetching import Piece, fetch
-from kernel_smith.evaluation.judge.processes.promptness import prompt
 from kernel_smith.evaluation.judge.values.pieces import same_bits
 
 if TYPE_CHECKING:
@@ -68,14 +67,13 @@ class SpotCheck:
         ahead again after each stop is stopped again."""
         child = participant.child
         begun = child.cpu_seconds()
-        with prompt():
-            while self.stops < _MOST_STOPS:
-                time.sleep(_system_random.uniform(0, 2 * self._pause))
-                if child.has_said_something():
-                    return
-                with child.standing_still():
-                    self.stops += 1
-                    self._act(participant, child.cpu_seconds() - begun)
+        while self.stops < _MOST_STOPS:
+            time.sleep(_system_random.uniform(0, 2 * self._pause))
+            if child.has_said_something():
+                return
+            with child.standing_still():
+                self.stops += 1
+                self._act(participant, child.cpu_seconds() - begun)
 
     def _act(self, participant: Participant, worked: float) -> None:
         """Look at a process that stands still, and replace what it may not have read."""
