@@ -48,6 +48,23 @@ def _begin_elsewhere(config: pytest.Config, share: float) -> None:
         config.args = [str(folder) for folder in folders[first:] + folders[:first]]
 
 
+# What these import first takes as long as their tests: one worker does all of them.
+_TOGETHER = ("tests/training/",)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a worker a file at a time, or a folder that is better done by one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 # Whoever asks for one of these waits for a process that imports torch, and for more.
 _SLOW_FIXTURES = frozenset({"engine", "cluster", "compile_source", "program", "tiny_model"})
 
