@@ -14,6 +14,7 @@ from warm_seeds import Seeds
 
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
+from kernel_smith.evaluation.sandbox.zygote import PATIENT_THREADS
 from kernel_smith.proposers.seed import make
 from kernel_smith.proposers.tuner import sweeping
 from kernel_smith.records import Options, Sampling, Task
@@ -28,7 +29,11 @@ settings.load_profile("kernel-smith")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Workers that run side by side have a core each: a judge waits for one whose timed core is the
-    same. One more than there are cores uses whichever stands idle, because its worker waits."""
+    same. One more than there are cores uses whichever stands idle, because its worker waits.
+
+    Threads of PyTorch's that wait for one another do not spin, which would double what they take
+    beside other workers."""
+    os.environ.update(PATIENT_THREADS)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     cores = sorted(os.sched_getaffinity(0))
     if worker is not None:
