@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from interpreted import run_interpreted
+from interpreted import Interpreter
 
 from kernel_smith.inline import cpp
 from kernel_smith.inline.toolchain import find_toolchain
@@ -202,27 +202,11 @@ def get_inputs():
     return [INPUTS]
 """
 INTERPRETED = ["depthwise", "transposed with steps"]
-# The judge would call each of them many times, and the interpreter is slow.
-COMPARED = """
-import torch
-reference, candidate = {}, {}
-exec(open("task.py").read(), reference)
-program = compile(open("candidate.py").read(), "candidate.py", "exec")
-exec(program, candidate)
-model, ours = reference["Model"](), candidate["ModelNew"]()
-ours.load_state_dict(model.state_dict())
-inputs = reference["get_inputs"]()
-with torch.no_grad():
-    pairs = list(zip(ours(*inputs), model(*inputs), strict=True))
-for found, expected in pairs:
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-print(len(pairs), "agree")
-"""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
-def test_convolutions_in_triton(write_task, tmp_path: Path) -> None:
+def test_convolutions_in_triton(write_task, interpreter: Interpreter, tmp_path: Path) -> None:
     chosen = [KINDS[kind] for kind in INTERPRETED]
     modules = ", ".join(f"torch.nn.{module}" for module, _ in chosen)
     inputs = ", ".join(f"torch.randn{size}" for _, size in chosen)
@@ -232,7 +216,5 @@ def test_convolutions_in_triton(write_task, tmp_path: Path) -> None:
     assert seed.library_calls == ("convolution",) and candidate is not None
     assert "torch.convolution" not in candidate.source
     assert candidate.source.count("convolve_apart[") == 1
-    (tmp_path / "task.py").write_text(task.source)
-    (tmp_path / "candidate.py").write_text(candidate.source)
-    done = run_interpreted(COMPARED, cwd=tmp_path)
-    assert done.stdout.split() == [str(len(chosen)), "agree"], done.stderr
+    agreed = interpreter.compare(task, candidate.source, tmp_path)
+    assert agreed == f"{len(chosen)} agree"
