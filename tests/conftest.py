@@ -54,7 +54,7 @@ def _begin_elsewhere(config: pytest.Config, share: float) -> None:
 
 
 # What these import first takes as long as their tests: one worker does all of them.
-_TOGETHER = ("tests/training/",)
+_TOGETHER = ("tests/proposers/", "tests/training/")
 
 
 @pytest.hookimpl(optionalhook=True)
