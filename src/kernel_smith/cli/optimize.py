@@ -44,7 +44,7 @@ from kernel_smith.cli.options import (
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
-from kernel_smith.errors import Interrupted
+from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import RunConfig, RunStarted, Task
 
 if TYPE_CHECKING:
@@ -259,13 +259,17 @@ def _evolve(
     quiet: bool,
 ) -> None:
     from kernel_smith.runs.loop import EXHAUSTED
+    from kernel_smith.search.offered import MethodFailed
 
     again = command_of("resume", run.state.run, store=store)
     try:
         _run_loop(run, engine, patience, as_json=as_json, quiet=quiet)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, MethodFailed) as stop:
         if not is_untimed(run.state):
             _show_best(run, store, output, as_json=as_json)
+        if isinstance(stop, MethodFailed):
+            hint = f"every step is kept; correct the method, then go on: {again}"
+            raise BadInput(stop.what, hint=hint) from None
         raise Interrupted("interrupted; every step is kept", hint=f"go on: {again}") from None
     if is_untimed(run.state):
         folder = output or default_folder(run.state.task, run.state.config.backend)
