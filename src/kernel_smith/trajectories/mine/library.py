@@ -5,17 +5,19 @@ import path, and archives are read without unpacking them.
 
 from __future__ import annotations
 
+import os
 import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.parser import HeaderParser
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path, PurePosixPath
 
 from kernel_smith.errors import BadInput
+from kernel_smith.records.letters import in_letters
 
 _LARGEST_FILE = 2_000_000
 _METADATA = (".dist-info/METADATA", "PKG-INFO")
@@ -46,21 +48,22 @@ def read_library(source: str) -> Library:
         library = _installed(source)
     if not library.files:
         raise BadInput(
-            f"{source}: holds no Python files, expected at least one",
+            f"{source}: holds no Python files that can be read, expected at least one",
             hint="name a folder or an archive with .py files in it",
         )
-    return library
+    files = {in_letters(name): text for name, text in library.files.items()}
+    return replace(library, name=in_letters(library.name), files=files)
 
 
 def _file(path: Path) -> Library:
-    if path.suffix == ".py":
-        return Library(path.stem, "", "", {path.name: path.read_text("utf-8", errors="replace")})
     try:
+        if path.suffix == ".py":
+            return Library(path.stem, "", "", {path.name: _text(path)})
         if zipfile.is_zipfile(path):
             return _from_archive(path, dict(_zip_files(path)))
         if tarfile.is_tarfile(path):
             return _from_archive(path, dict(_tar_files(path)))
-    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # archives that are damaged or encrypted end in any of a dozen
         raise BadInput(f"{path}: cannot be read ({error})", hint="fetch the file again") from None
     raise BadInput(
         f"{path}: is neither Python text nor an archive, expected .py, .whl, .zip or .tar.gz",
@@ -105,14 +108,28 @@ def _installed_metadata(package: str) -> tuple[str, str]:
 
 
 def _one_file(path: Path) -> Iterator[tuple[str, str]]:
-    yield path.name, path.read_text("utf-8", errors="replace")
+    yield path.name, _text(path)
 
 
 def _folder_files(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted(folder.rglob("*.py")):
+    """Yield what can be read. What is removed meanwhile, or is not ours to read, is left out."""
+    for path in sorted(Path(at, name) for at, _, names in os.walk(folder) for name in names):
         relative = path.relative_to(root).as_posix()
-        if _wanted(relative) and path.is_file() and path.stat().st_size <= _LARGEST_FILE:
-            yield relative, path.read_text("utf-8", errors="replace")
+        text = _text_if_there(path) if _wanted(relative) else None
+        if text is not None:
+            yield relative, text
+
+
+def _text_if_there(path: Path) -> str | None:
+    try:
+        wanted = path.is_file() and path.stat().st_size <= _LARGEST_FILE
+        return _text(path) if wanted else None
+    except OSError:
+        return None
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", errors="replace")
 
 
 def _zip_files(path: Path) -> Iterator[tuple[str, str]]:

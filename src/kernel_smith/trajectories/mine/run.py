@@ -33,6 +33,7 @@ from kernel_smith.trajectories.mine.state import (
     Summary,
     summarise,
     write_summary,
+    writing,
 )
 
 Report = Callable[[str], None]
@@ -158,11 +159,12 @@ class _Run:
         family = family_of(piece.origin.class_name, piece.extract.body)
         text = task_text(piece.extract, plan, family, str(piece.origin))
         path = self._free_path(piece.origin, text)
-        path.write_text(text, "utf-8")
+        with writing(self._settings.folder):
+            path.write_text(text, "utf-8")
         try:
             self._admit(path)
         except Refused as refused:
-            path.unlink()
+            path.unlink(missing_ok=True)
             self._refuse(piece.origin, refused, stage="admission", structure=piece.structure)
             return
         self._names.add(path.stem)
@@ -211,10 +213,17 @@ class _Run:
         package = re.sub(r"\W+", "_", origin.package.partition(".")[0])
         base = re.sub(r"_+", "_", f"{package}_{words}".lower()).strip("_")
         path, number = self._settings.folder / f"{base}.py", 1
-        while path.stem in self._names or (path.exists() and path.read_text("utf-8") != text):
+        while path.stem in self._names or (path.exists() and not _holds(path, text)):
             number += 1
             path = path.with_name(f"{base}_{number}.py")
         return path
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False
 
 
 def _origin(library: Library, file: SourceFile, node: ast.ClassDef) -> Origin:
