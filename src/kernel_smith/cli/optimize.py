@@ -338,12 +338,12 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         found = {"run": state.run, "best": str(path), "score": best.score}
         print(dumps(found | describe_confirmation(state)), flush=True)
     else:
-        console.print(render(state.confirmation or best.evaluation), markup=False)
-        console.print(confirmation_in_words(state), markup=False)
-        console.print(f"The kernel is in {path}.", markup=False)
+        console.print(render(state.confirmation or best.evaluation))
+        console.print(confirmation_in_words(state))
+        console.print(f"The kernel is in {path}.")
         said = advice(state, path)
         colour = "green" if said.startswith("Use it") else "yellow"
-        console.print(said, style=f"bold {colour}", markup=False)
+        console.print(said, style=f"bold {colour}")
         name, *options = words_of(state.task)
         command = ["kernel-smith", "evaluate", name, str(path), *options]
         command += ["--backend", state.config.backend, "--fresh"]
@@ -370,8 +370,8 @@ def _explain_nothing(run: Run) -> None:
 
     for step in run.state.steps.values():
         if step.evaluation is not None:
-            console.print(f"{step.proposal.candidate.name}:", markup=False)
-            console.print(render(step.evaluation), markup=False)
+            console.print(f"{step.proposal.candidate.name}:")
+            console.print(render(step.evaluation))
             return
 
 

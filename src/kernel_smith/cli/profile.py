@@ -74,15 +74,15 @@ def _facts(finding: Finding) -> dict[str, Any]:
 
 
 def _print(findings: tuple[Finding, ...], seconds: float) -> None:
-    console.print(f"{seconds:.2f} s in all", markup=False)
+    console.print(f"{seconds:.2f} s in all")
     width = max([len(one.name) for one in findings], default=4)
     figures = f"{'calls':>7s} {'per call':>11s} {'share':>6s} {'limit':>11s} {'saves':>6s}"
-    console.print(f"{'name':{width}s} {figures}  arguments", markup=False, style="bold")
+    console.print(f"{'name':{width}s} {figures}  arguments", style="bold")
     for one in findings:
         row = (
             f"{one.name:{width}s} {one.calls:7d} {1e6 * one.seconds / one.calls:8.1f} us "
             f"{one.share:6.1%} {1e6 * one.least_seconds:8.1f} us {one.possible:6.1%}  {one.shapes}"
         )
-        console.print(row, markup=False)
+        console.print(row)
         if one.why_no_task:
-            console.print(f"{'':{width}s} no task by itself: {one.why_no_task}", markup=False)
+            console.print(f"{'':{width}s} no task by itself: {one.why_no_task}")

@@ -41,7 +41,7 @@ def list_runs(json: Json = False, store: StoreFile = None) -> None:
         print_json({"runs": [summary.model_dump(mode="json") for summary in summaries]})
         return
     if not summaries:
-        console.print("no runs yet", markup=False)
+        console.print("no runs yet")
         print_next("kernel-smith optimize TASK", "start one")
         return
     _print_summaries(summaries)
@@ -62,9 +62,9 @@ def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
     if json:
         print_json(runs_text.as_json(history, state))
         return
-    console.print(f"{history.run}: {state}", style="bold", markup=False)
+    console.print(f"{history.run}: {state}", style="bold")
     for line in runs_text.describe(history):
-        console.print(line, markup=False)
+        console.print(line)
     if state == "interrupted":
         print_next(command_of("resume", history.run, store=store), "it was interrupted")
     elif history.best is not None:
@@ -102,7 +102,7 @@ def best(
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
         return
     confirmed = "confirmed" if winner.confirmed else "not shown to be faster at full length"
-    console.print(f"{path}: step {winner.step}, {_speedup(winner)}, {confirmed}", markup=False)
+    console.print(f"{path}: step {winner.step}, {_speedup(winner)}, {confirmed}")
     name, *options = words_of(history.task)
     command = ["kernel-smith", "evaluate", name, str(path), "--backend", program.backend]
     print_next(shlex.join([*command, *options]), "measure it once more")
@@ -132,7 +132,7 @@ def diff(
         print_json({"a": _facts(old), "b": _facts(new), "diff": lines})
         return
     for line in lines or ["the two are the same program"]:
-        console.print(line, style=_COLOURS.get(line[:1], ""), markup=False)
+        console.print(line, style=_COLOURS.get(line[:1], ""))
     lineage = command_of("runs", "lineage", history.run, str(new.step), store=store)
     print_next(lineage, "how it came to be")
 
@@ -207,7 +207,7 @@ def export(
     if json:
         print_json({"run": name, "path": where, "steps": count})
         return
-    console.print(f"{where}: {counted(count, 'step')} of {name}", markup=False)
+    console.print(f"{where}: {counted(count, 'step')} of {name}")
     print_next(command_of("runs", "show", name, store=store), "the same run in short")
 
 

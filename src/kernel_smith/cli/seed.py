@@ -89,9 +89,9 @@ def _print(made: Seed, path: Path) -> None:
     plural = "" if made.kernels == 1 else "s"
     workloads = ", ".join(made.workloads)
     what = f"{made.kernels} kernel{plural} for workloads {workloads}, by torch {made.torch}"
-    console.print(f"{path}", style="bold", markup=False)
-    console.print(f"  {what}", markup=False)
+    console.print(f"{path}", style="bold")
+    console.print(f"  {what}")
     if made.library_calls:
-        console.print(f"  left to the library: {', '.join(made.library_calls)}", markup=False)
+        console.print(f"  left to the library: {', '.join(made.library_calls)}")
     for note in made.notes:
-        console.print(f"  note: {note}", markup=False)
+        console.print(f"  note: {note}")

@@ -82,9 +82,9 @@ def ship(
         shown = {"run": found.run, "confirmed": found.confirmed, "written": written}
         print_json(shown)
     else:
-        console.print(f"{found!r}", markup=False)
+        console.print(f"{found!r}")
         for path in written:
-            console.print(f"  {path}", markup=False)
+            console.print(f"  {path}")
         print_next(following, why)
     raise typer.Exit(0 if found.confirmed else 1)
 
@@ -116,8 +116,7 @@ def _write_patch(
     to.write_text(with_text(patch, target, op, found, lineage), "utf-8")
     for program in patch.unformatted_by:
         console.print(
-            f"note: {program} is not installed here, so {project} may want it in another form",
-            markup=False,
+            f"note: {program} is not installed here, so {project} may want it in another form"
         )
     apply = f"git -C {checkout} apply {to.absolute()}"
     return [str(to), *patch.files], apply, "then run its tests there"
@@ -179,7 +178,7 @@ def _print_comparison(evaluation: Evaluation, function: str) -> None:
     from kernel_smith.shipping.verify import comparison
 
     for line in comparison(evaluation, function):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _winner(run: str, store: Path | None) -> tuple[Optimized, Sequence[StepFacts]]:
