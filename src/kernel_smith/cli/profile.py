@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from kernel_smith.cli.candidates import make_folder
 from kernel_smith.cli.output import console, print_json, print_next
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, why_no_file
 
 if TYPE_CHECKING:
     from kernel_smith.shipping.profiling import Finding
@@ -38,8 +39,9 @@ def profile(
     """
     from kernel_smith.shipping.profiling import profile_script
 
-    if not script.is_file():
-        raise BadInput(f"{script}: no such file, expected a Python program", hint="check the path")
+    if not os.path.isfile(script):  # False also where there is no permission to look
+        what = f"{script}: {why_no_file(script)}, expected a Python program"
+        raise BadInput(what, hint="check the path")
     if output is not None:
         make_folder(output)
     # What the program prints is not part of the findings.

@@ -14,7 +14,7 @@ import typer
 from kernel_smith.cli.default_command import DefaultCommand
 from kernel_smith.cli.options import EngineAddress, Quiet, RunName, StoreFile
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,8 +112,9 @@ def _write_patch(
 
     target, op = find_target(project), op_of(found, name)
     patch = make_patch(target, op, checkout)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(with_text(patch, target, op, found, lineage), "utf-8")
+    with writing(to, "choose a file with -o FILE"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(with_text(patch, target, op, found, lineage), "utf-8")
     for program in patch.unformatted_by:
         console.print(
             f"note: {program} is not installed here, so {project} may want it in another form"

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.closing import Closing
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, why_no_file
 from kernel_smith.records import Candidate, Event, RunStarted, StepProposed, content_hash
 from kernel_smith.store import summary
 from kernel_smith.store.encoding import decode, encode
-from kernel_smith.store.faults import explained, refuse_folder, unreadable
+from kernel_smith.store.faults import explained, refuse_no_file, unreadable
 from kernel_smith.store.locks import RunLock, alone, is_locked
 from kernel_smith.store.schema import prepare
 from kernel_smith.store.summary import RunSummary
@@ -58,7 +58,7 @@ class Store(Closing):
         path = path or default_path()
         if not create:
             return cls(_connect(path, False, patience), path)
-        refuse_folder(path)
+        refuse_no_file(path)
         # SQLite does not wait where two switch a new file to another journal at once.
         with alone(_locks(path) / "creating.lock"):
             return cls(_connect(path, True, patience), path)
@@ -247,7 +247,7 @@ def _checked(run_id: str) -> str:
 def _connect(path: Path, create: bool, patience: float) -> sqlite3.Connection:
     if not create and not os.path.isfile(path):  # False also for names that no file can have
         raise BadInput(
-            f"{path}: no such file, expected a run store",
+            f"{path}: {why_no_file(path)}, expected a run store",
             hint="start a run: kernel-smith optimize TASK; or set KERNEL_SMITH_STORE to the file "
             "of a run",
         )

@@ -16,7 +16,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path, PurePosixPath
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of, why_no_file
 from kernel_smith.records.letters import in_letters
 
 _LARGEST_FILE = 2_000_000
@@ -37,12 +37,14 @@ class Library:
 def read_library(source: str) -> Library:
     """What a name or a path given by the user holds. Raises `BadInput` if it holds nothing."""
     path = Path(source)
-    if path.is_dir():
+    # Unlike a path's own questions, these answer where there is no permission to look.
+    if os.path.isdir(path):
         # A package's own folder is named in its imports, so it belongs to the paths.
-        root = path.resolve().parent if (path / "__init__.py").exists() else path.resolve()
+        is_package = os.path.exists(path / "__init__.py")
+        root = path.resolve().parent if is_package else path.resolve()
         files = dict(_folder_files(path.resolve(), root))
         library = Library(path.resolve().name, "", "", files)
-    elif path.is_file():
+    elif os.path.isfile(path):
         library = _file(path)
     else:
         library = _installed(source)
@@ -64,7 +66,9 @@ def _file(path: Path) -> Library:
         if tarfile.is_tarfile(path):
             return _from_archive(path, dict(_tar_files(path)))
     except Exception as error:  # archives that are damaged or encrypted end in any of a dozen
-        raise BadInput(f"{path}: cannot be read ({error})", hint="fetch the file again") from None
+        raise BadInput(
+            f"{path}: cannot be read ({reason_of(error)})", hint="fetch the file again"
+        ) from None
     raise BadInput(
         f"{path}: is neither Python text nor an archive, expected .py, .whl, .zip or .tar.gz",
         hint="name a package, a folder, a .py file, a wheel or a source archive",
@@ -74,10 +78,11 @@ def _file(path: Path) -> Library:
 def _installed(name: str) -> Library:
     folder = _find_package(name)
     if folder is None:
-        raise BadInput(
-            f"{name}: no such file or folder, and no installed package",
-            hint=f"fetch it with `pip download --no-deps {name}` and name the file that it wrote",
-        )
+        hint = f"fetch it with `pip download --no-deps {name}` and name the file that it wrote"
+        if os.sep in name or name.endswith(".py"):
+            hint = "check the path and its permissions"
+        why = why_no_file(name).replace("no such file", "no such file or folder")
+        raise BadInput(f"{name}: {why}, and no installed package", hint=hint)
     root = folder.parents[name.count(".")] if folder.is_dir() else folder.parent
     found = _folder_files(folder, root) if folder.is_dir() else _one_file(folder)
     version, licence = _installed_metadata(name.partition(".")[0])

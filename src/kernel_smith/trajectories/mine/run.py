@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, writing
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.tasks import read_task
 from kernel_smith.trajectories.mine.classes import module_classes
@@ -27,13 +27,13 @@ from kernel_smith.trajectories.mine.refusal import Refused
 from kernel_smith.trajectories.mine.render import task_text
 from kernel_smith.trajectories.mine.safety import check_harmless
 from kernel_smith.trajectories.mine.state import (
+    OTHER_FOLDER,
     Entry,
     Ledger,
     Origin,
     Summary,
     summarise,
     write_summary,
-    writing,
 )
 
 Report = Callable[[str], None]
@@ -159,7 +159,7 @@ class _Run:
         family = family_of(piece.origin.class_name, piece.extract.body)
         text = task_text(piece.extract, plan, family, str(piece.origin))
         path = self._free_path(piece.origin, text)
-        with writing(self._settings.folder):
+        with writing(self._settings.folder, OTHER_FOLDER):
             path.write_text(text, "utf-8")
         try:
             self._admit(path)

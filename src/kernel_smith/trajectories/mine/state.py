@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import writing
 from kernel_smith.records.base import Record, VersionedRecord
 
 LEDGER, SUMMARY = "mined.jsonl", "mined.json"
+OTHER_FOLDER = "choose another folder with -o FOLDER"
 
 
 class Origin(Record):
@@ -66,23 +66,13 @@ class Summary(VersionedRecord):
     )
 
 
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Turn what the folder of tasks is in the way of, as when it vanishes, into bad input."""
-    try:
-        yield
-    except OSError as error:
-        what = f"{folder}: cannot be written ({error.strerror})"
-        raise BadInput(what, hint="choose another folder with -o FOLDER") from None
-
-
 class Ledger:
     """The entries of a folder; every new one is on the disk when `add` returns."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LEDGER
         self.entries: dict[str, Entry] = {}
-        with writing(folder):
+        with writing(folder, OTHER_FOLDER):
             folder.mkdir(parents=True, exist_ok=True)
             self._read()
             # A last line that was cut off must not swallow the next one.
@@ -101,7 +91,7 @@ class Ledger:
 
     def add(self, entry: Entry) -> None:
         self.entries[entry.origin.key] = entry
-        with writing(self._path.parent):
+        with writing(self._path.parent, OTHER_FOLDER):
             self._file.write(_line(entry))
             self._file.flush()
 
@@ -129,7 +119,7 @@ def summarise(entries: Iterable[Entry], missing: Iterable[str]) -> Summary:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    with writing(folder):
+    with writing(folder, OTHER_FOLDER):
         _replace(folder / SUMMARY, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
 
 
