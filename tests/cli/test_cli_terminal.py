@@ -216,6 +216,22 @@ def test_a_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch
     assert ("started" in lines[0]) == (columns == 140)
 
 
+@pytest.mark.parametrize("columns", [20, 40])
+def test_where_a_table_does_not_fit_names_are_whole_all_the_same(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`row_softmax-20261119-1050…` could not be copied, and the last column was not there."""
+    screen = terminal(columns)
+    monkeypatch.setattr(output, "console", screen)
+    run = "causal_conv1d_silu-20261118-201226-4d37"
+    heads = ("run", "task", "best", "what")
+    row = (run, "causal_conv1d_silu", "1.97x", "what torch.compile makes of it")
+    output.print_columns([heads, row], spare=("task",))
+    shown = shown_by(screen)
+    assert shown.split() == ["run", "best", "what", run, "1.97x", *row[-1].split()]
+    assert all(len(line) <= columns for line in shown.splitlines() if run not in line)
+
+
 def terminal(columns: int = 100) -> output._Output:
     return output._Output(file=io.StringIO(), width=columns, force_terminal=True, color_system=None)
 

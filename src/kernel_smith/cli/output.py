@@ -76,7 +76,7 @@ def _broken_line(line: str, width: int) -> str:
     words = line.lstrip()
     begin = len(line) - len(words)
     label = _LABEL.match(words)
-    below = begin + label.end() if label else 2 + 2 * begin
+    below = begin + label.end() if label and 2 * label.end() < width else 2 + 2 * begin
     return textwrap.fill(
         words,
         width,
@@ -188,12 +188,19 @@ def print_columns(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> N
     """Print a table, its heads first: where it is piped, a line for each row.
 
     At a terminal the last cell of a row is broken between words. A narrow one has no room for the
-    columns `spare`, the first of which are left out first.
+    columns `spare`, the first of which are left out first; where that does not help, there are
+    lines again, since a name that is cut off is of no use.
     """
     rows = [[without_control(cell) for cell in row] for row in rows]
     if console.is_terminal:
-        console.print(_table(rows, spare, console.width))
-        return
+        for name in spare:
+            if _fits(rows):
+                break
+            at = rows[0].index(name)
+            rows = [[*row[:at], *row[at + 1 :]] for row in rows]
+        if _fits(rows):
+            console.print(_table(rows))
+            return
     widths = _widths(rows)
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -204,19 +211,17 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def _table(rows: Sequence[Sequence[str]], spare: Sequence[str], width: int) -> Table:
+def _fits(rows: Sequence[Sequence[str]]) -> bool:
+    *widths, last = _widths(rows)
+    return sum(width + 2 for width in widths) + min(last, _LEAST_WORDS) <= console.width
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
     from rich.table import Table
 
-    widths = _widths(rows)
-    widths[-1] = min(widths[-1], _LEAST_WORDS)
-    shown = list(range(len(rows[0])))
-    for name in spare:
-        if sum(widths[at] + 2 for at in shown) - 2 <= width:
-            break
-        shown.remove(list(rows[0]).index(name))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for at in shown:
-        table.add_column(rows[0][at], no_wrap=at < len(rows[0]) - 1)
+    for at, head in enumerate(rows[0], 1):
+        table.add_column(head, no_wrap=at < len(rows[0]))
     for row in rows[1:]:
-        table.add_row(*(row[at] for at in shown))
+        table.add_row(*row)
     return table

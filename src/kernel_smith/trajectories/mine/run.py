@@ -14,6 +14,7 @@ from queue import SimpleQueue
 
 from kernel_smith.errors import BadInput, writing
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records.counts import counted
 from kernel_smith.tasks import read_task
 from kernel_smith.trajectories.mine.classes import module_classes
 from kernel_smith.trajectories.mine.closure import Extract, Shelf, extract
@@ -101,7 +102,7 @@ class _Run:
             self._probers.put(stack.enter_context(Prober(settings.seconds)))
 
     def mine_library(self, library: Library) -> None:
-        self._report(f"reading {len(library.files)} files of {library.name}")
+        self._report(f"reading {counted(len(library.files), 'file')} of {library.name}")
         shelf = Shelf.of(library)
         waiting: deque[tuple[_Piece, Future[Plan]]] = deque()
         try:
