@@ -216,6 +216,13 @@ def test_a_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch
     assert ("started" in lines[0]) == (columns == 140)
 
 
+def test_where_no_width_is_known_something_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    screen = output._Output(file=io.StringIO())
+    screen.print("what it is about")
+    assert shown_by(screen) == "what it is about\n"
+
+
 @pytest.mark.parametrize("columns", [20, 40])
 def test_where_a_table_does_not_fit_names_are_whole_all_the_same(
     columns: int, monkeypatch: pytest.MonkeyPatch

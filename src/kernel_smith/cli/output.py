@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,6 +39,8 @@ class _Output(Console):
     terminal, it breaks lines between words."""
 
     def __init__(self, **options: Any) -> None:
+        if os.environ.get("COLUMNS") == "0":  # that is, unknown: rich would print nothing at all
+            options = {"width": shutil.get_terminal_size().columns, **options}
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kernel_smith.cli.candidates import write_candidate
+from kernel_smith.cli.candidates import check_writable, write_candidate
 from kernel_smith.cli.options import PrecisionName, Quiet, TaskName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
@@ -59,6 +59,7 @@ def seed(
     chosen = find_recipe(recipe)
     if device != "cuda" and not chosen.anywhere:
         raise BadInput(f"recipe {recipe} is for a GPU", hint="add --device cuda")
+    check_writable(output or Path(f"{found.name}_seed.py"))
     with progress(quiet) as report:
         made = make_seed(found, device, workload, report, patience / 60, chosen)
     if own_kernels:

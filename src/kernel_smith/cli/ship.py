@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,7 +75,12 @@ def ship(
     title = re.sub(r"\W", "_", found.task.name)
     if project is not None and checkout is not None:
         written, following, why = _write_patch(
-            found, lineage, output, name or title, project, checkout.expanduser().absolute()
+            found,
+            lineage,
+            output,
+            name or title,
+            project,
+            Path(os.path.expanduser(checkout)).absolute(),
         )
     else:
         written, following, why = _write_package(found, lineage, output, name or f"fast_{title}")
@@ -159,7 +165,12 @@ def verify(
     found, _ = _winner(run, store)
     root = "." if project is None else find_target(project).root
     task = task_against(
-        found.task, checkout.expanduser().absolute(), root, function, call, exact=not inexact
+        found.task,
+        Path(os.path.expanduser(checkout)).absolute(),
+        root,
+        function,
+        call,
+        exact=not inexact,
     )
     with progress(quiet) as report, engines.open_engine(engine) as judges:
         report(f"holding {found.task.name} against {function}")

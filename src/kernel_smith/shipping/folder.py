@@ -97,7 +97,7 @@ def _relative(node: ast.Import | ast.ImportFrom) -> str | None:
 
 def save(spec: Spec, path: Path, weights: dict[str, torch.Tensor] | None = None) -> Path:
     """Write the folder. Raises `BadInput` where it cannot be written."""
-    path = path.expanduser().absolute()
+    path = Path(os.path.expanduser(path)).absolute()
     if not path.name.isidentifier():
         raise BadInput(
             f"{path.name!r} is no name that Python can import, expected letters, digits and _",
