@@ -61,9 +61,16 @@ class Interrupted(UserError):
 
 
 class InternalError(Exception):
-    """The evaluator itself failed, repeatedly, for a reason that is not the candidate's."""
+    """The evaluator itself failed, repeatedly, for a reason that is not the candidate's.
+
+    `hint`: what else than a defect of ours it may be.
+    """
 
     exit_code = 4
+
+    def __init__(self, what: str, *, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.hint = hint
 
 
 def reason_of(error: Exception) -> str:

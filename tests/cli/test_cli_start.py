@@ -17,6 +17,7 @@ import typer
 
 import kernel_smith
 from kernel_smith.cli.output import print_error, print_next, written
+from kernel_smith.errors import InternalError
 
 Cli = Callable[..., Any]
 
@@ -59,6 +60,16 @@ def test_a_defect_is_told_as_one_with_all_that_a_report_needs(
     assert "Traceback" in done.err
     assert "error: internal: ZeroDivisionError: nobody foresaw this" in done.err
     assert "please report it" in done.err
+
+
+def test_what_may_be_no_defect_says_what_else_it_may_be(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise InternalError("the judge died", hint="look at the task")
+
+    monkeypatch.setattr("kernel_smith.cli.tasks.builtin_tasks", fail)
+    cli("tasks", "list").complains(4, "error: internal: the judge died", "hint: look at the task")
 
 
 def test_a_name_that_no_file_can_have_is_bad_input(cli: Cli) -> None:

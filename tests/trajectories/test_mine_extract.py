@@ -242,6 +242,12 @@ def test_an_installed_package_is_found_without_importing_it(
     part = read_library("neverimported.inner")
     assert set(part.files) == {"neverimported/inner/__init__.py"}
     assert read_library("pydantic").version
+    part = tmp_path / "shared" / "between" / "several"
+    part.mkdir(parents=True)
+    (part / "m.py").write_text(SOURCE)
+    assert set(read_library("shared.between.several").files) == {"shared/between/several/m.py"}
+    with pytest.raises(BadInput, match="no installed package"):
+        read_library("shared..several")
 
 
 def test_what_is_removed_while_a_folder_is_read_is_left_out(

@@ -92,9 +92,8 @@ def _installed(name: str) -> Library:
 def _find_package(name: str) -> Path | None:
     """Where a package lies. Only the path is searched: importing its parents would run them."""
     search, place = list(sys.path), None
-    for depth in range(len(name.split("."))):
-        part = ".".join(name.split(".")[: depth + 1])
-        spec = PathFinder.find_spec(part, search)
+    for part in name.split("."):  # by itself: of a parent it would be asked whether it is imported
+        spec = PathFinder.find_spec(part, search) if part else None
         if spec is None:
             return None
         search = list(spec.submodule_search_locations or ())
