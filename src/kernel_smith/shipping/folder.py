@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 import kernel_smith
-from kernel_smith.errors import BadInput, writing
+from kernel_smith.errors import BadInput, reason_of, writing
 from kernel_smith.inline.dialects import DIALECTS, recipe
 from kernel_smith.shipping import standalone
 from kernel_smith.shipping.runtime.replacement import Replacement
@@ -183,6 +183,7 @@ def load(path: Path) -> Replacement:
         spec = Spec.read(path)
     except (OSError, ValueError, TypeError) as error:
         raise BadInput(
-            f"{path}: no saved kernel ({error})", hint="name a folder that `save` has written"
+            f"{path}: no saved kernel ({reason_of(error)})",
+            hint="name a folder that `save` has written",
         ) from None
     return Replacement(spec, str(path.absolute()), PACKAGE)
