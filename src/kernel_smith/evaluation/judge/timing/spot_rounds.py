@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FEWEST = 6  # per workload
 # After the nth round one follows with a chance of 1.5 in n, within these bounds.
 _HIGHEST_CHANCE, _CHANCE_TIMES_ROUNDS, _LOWEST_CHANCE = 0.3, 1.5, 0.03
-_MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
+_MOST_TRIES = 120  # on a busy machine a batch may be over before the judge comes to stop it
 _TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
 _NATURAL_SECONDS = 100e-6  # per batch
