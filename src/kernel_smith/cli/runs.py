@@ -92,7 +92,7 @@ def best(
     Default: TASK_best.py, or TASK_stepN.py.
     """
     with _opened(run, store) as (opened, history):
-        winner = _best(history) if step is None else _find(history, step)
+        winner = _best(history, store) if step is None else _find(history, step, store)
         program = opened.candidate(winner.candidate)
     which = "best" if step is None else f"step{winner.step}"
     path = output or Path(f"{history.task.name}_{which}.py")
@@ -123,7 +123,7 @@ def diff(
     With A alone: what A changed in its parent; default: the best.
     """
     with _opened(run, store) as (opened, history):
-        old, new = _pair(history, first, second)
+        old, new = _pair(history, first, second, store)
         before, after = (opened.candidate(each.candidate).source for each in (old, new))
     names = [f"step {each.step} ({_speedup(each)})" for each in (old, new)]
     compared = before.splitlines(), after.splitlines()
@@ -152,7 +152,7 @@ def lineage(
     moments.
     """
     with _opened(run, store) as (_, history):
-        wanted = _best(history) if step is None else _find(history, step)
+        wanted = _best(history, store) if step is None else _find(history, step, store)
         path = history.lineage(wanted)
     pairs = list(itertools.pairwise(path))
     gains = [None, *(_gain(old, new) for old, new in pairs)]
@@ -221,16 +221,17 @@ def _opened(run: str, store: Path | None) -> Iterator[tuple[Store, History]]:
         yield opened, History.of(event for _, event in opened.events(name))
 
 
-def _best(history: History) -> StepFacts:
+def _best(history: History, store: Path | None) -> StepFacts:
     if history.best is None:
+        shown = command_of("runs", "show", history.run, store=store)
         raise BadInput(
             f"run {history.run} has no correct and timed candidate yet",
-            hint=f"kernel-smith runs show {history.run} says how far its steps came",
+            hint=f"{shown} says how far its steps came",
         )
     return history.best
 
 
-def _find(history: History, wanted: str) -> StepFacts:
+def _find(history: History, wanted: str, store: Path | None) -> StepFacts:
     """Return the step with this number, or whose candidate's hash starts like this."""
     if wanted.isdecimal() and int(wanted) in history.steps:
         return history.steps[int(wanted)]
@@ -246,19 +247,21 @@ def _find(history: History, wanted: str) -> StepFacts:
     raise BadInput(
         f"run {history.run} has no step or candidate {wanted!r}, expected a step's number or the "
         f"beginning of a hash ({steps})",
-        hint=f"kernel-smith runs lineage {history.run}",
+        hint=command_of("runs", "lineage", history.run, store=store),
     )
 
 
-def _pair(history: History, first: str | None, second: str | None) -> tuple[StepFacts, StepFacts]:
+def _pair(
+    history: History, first: str | None, second: str | None, store: Path | None
+) -> tuple[StepFacts, StepFacts]:
     if first is not None and second is not None:
-        return _find(history, first), _find(history, second)
-    new = _best(history) if first is None else _find(history, first)
+        return _find(history, first, store), _find(history, second, store)
+    new = _best(history, store) if first is None else _find(history, first, store)
     path = history.lineage(new)
     if len(path) < 2:
         raise BadInput(
             f"step {new.step} of {history.run} has no parent to compare with",
-            hint=f"name two: kernel-smith runs diff {history.run} A B",
+            hint=f"name two: {command_of('runs', 'diff', history.run, 'A', 'B', store=store)}",
         )
     return path[-2], new
 
