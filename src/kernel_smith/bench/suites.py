@@ -89,6 +89,11 @@ def find_problems(
             if known is not None and known.task != problem.task:
                 problem = replace(problem, name=f"{problem.suite}/{problem.name}")
             found[problem.name] = problem
+    if not found:
+        raise BadInput(
+            f"{', '.join(words)}: no problems there, expected .py files or folders with a task.py",
+            hint="name a folder such as KernelBench's level1, a file, or a suite of ours: cpu",
+        )
     chosen = selection.of(list(found.values()))
     if not chosen:
         raise BadInput(
