@@ -14,6 +14,7 @@ from warm_seeds import Seeds
 
 from kernel_smith.evaluation.engines import LocalEngine, pool
 from kernel_smith.evaluation.engines.local import Progress
+from kernel_smith.evaluation.sandbox.zygote import PATIENT_THREADS
 from kernel_smith.proposers.seed import make
 from kernel_smith.proposers.tuner import sweeping
 from kernel_smith.records import Options, Sampling, Task
@@ -28,7 +29,11 @@ settings.load_profile("kernel-smith")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Workers that run side by side have a core each: a judge waits for one whose timed core is the
-    same. One more than there are cores uses whichever stands idle, because its worker waits."""
+    same. One more than there are cores uses whichever stands idle, because its worker waits.
+
+    Threads of PyTorch's that wait for one another do not spin, which would double what they take
+    beside other workers."""
+    os.environ.update(PATIENT_THREADS)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     cores = sorted(os.sched_getaffinity(0))
     if worker is not None:
@@ -46,6 +51,23 @@ def _begin_elsewhere(config: pytest.Config, share: float) -> None:
         folders = sorted(path for path in here.iterdir() if any(path.rglob("test_*.py")))
         first = int(share * len(folders))
         config.args = [str(folder) for folder in folders[first:] + folders[:first]]
+
+
+# What these import first takes as long as their tests: one worker does all of them.
+_TOGETHER = ("tests/proposers/", "tests/training/")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a worker a file at a time, or a folder that is better done by one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 # Whoever asks for one of these waits for a process that imports torch, and for more.

@@ -214,6 +214,9 @@ def _backend_for(target: object) -> str:
 def _candidate(given: str | Path | Candidate, backend: str) -> Candidate:
     if isinstance(given, Candidate):
         return given
+    if not isinstance(given, str | Path):
+        what = f"candidate is a {type(given).__qualname__}, expected a path or a text"
+        raise BadInput(what, hint="Path('kernel.py'), or what is in such a file")
     if isinstance(given, Path) or "\n" not in given:
         from kernel_smith.cli.candidates import read_candidate
 
@@ -227,7 +230,7 @@ def _positive(name: str, value: float) -> float:
     return value
 
 
-def _check_kinds(budget: object, lanes: object, **lists: object) -> None:
+def _check_kinds(budget: object, lanes: object, **lists: Sequence[object] | None) -> None:
     """Raise `BadInput` for what would fail later, and without a word about the argument."""
     if not isinstance(budget, Budget | None):
         raise BadInput(
@@ -239,6 +242,10 @@ def _check_kinds(budget: object, lanes: object, **lists: object) -> None:
     for name, value in lists.items():
         if isinstance(value, str):
             raise BadInput(f"{name} is a text, expected a list of texts", hint=f"{name}=[...]")
+        for each in value or ():
+            if not isinstance(each, str):
+                what = f"{name} has {each!r} in it, expected texts"
+                raise BadInput(what, hint=f"{name}=[...]; of a file, path.read_text()")
 
 
 def _model_settings(models: str | Path | Sequence[str] | None) -> dict[str, Any] | None:

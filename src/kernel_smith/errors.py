@@ -13,6 +13,12 @@ Three kinds of trouble exist, and each has one home:
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
 
 class UserError(Exception):
     """Something the user can fix: `error: what` and `hint: remedy`."""
@@ -55,6 +61,42 @@ class Interrupted(UserError):
 
 
 class InternalError(Exception):
-    """The evaluator itself failed, repeatedly, for a reason that is not the candidate's."""
+    """The evaluator itself failed, repeatedly, for a reason that is not the candidate's.
+
+    `hint`: what else than a defect of ours it may be.
+    """
 
     exit_code = 4
+
+    def __init__(self, what: str, *, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be read or written, without the path, which is told beside it."""
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8 text"
+    return getattr(error, "strerror", None) or str(error)
+
+
+@contextlib.contextmanager
+def writing(path: Path, hint: str) -> Iterator[None]:
+    """Tell in words that a file or folder cannot be written, or has vanished."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{path}: cannot be written ({reason_of(error)})"
+        raise BadInput(what, hint=hint) from None
+
+
+def why_no_file(path: str | Path) -> str:
+    """Return what is wrong with a name under which there is no file to be read."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return "no such file"
+    except OSError as error:
+        too_long = error.errno == errno.ENAMETOOLONG
+        return "no such file" if too_long else f"cannot be read ({reason_of(error)})"
+    return "a folder" if os.path.isdir(path) else "a pipe or a device"

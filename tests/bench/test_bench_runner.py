@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,14 +22,18 @@ from kernel_smith.errors import (
     NotEnoughMemory,
     TookTooLong,
 )
-from kernel_smith.records import Budget, Evaluation, Task
+from kernel_smith.records import Budget, Evaluation, Event, RunConfig, StepEvaluated, Task
 from kernel_smith.records.bench import BenchRow
 from kernel_smith.runs.run import fold
+from kernel_smith.runs.state import RunState
+from kernel_smith.search import methods
+from kernel_smith.search.base import Ask
+from kernel_smith.search.methods import METHODS
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import Reply
 from kernel_smith.testing.trivial import TrivialEngine
 
-Ask = Callable[[list[Reply]], dict[str, Any]]
+Model = Callable[[list[Reply]], dict[str, Any]]
 TROUBLE = {
     "refused": NotAdmitted("the output is constant", hint="mend it"),
     "broken": BadInput("Model.forward raised KeyError", hint="mend it"),
@@ -72,7 +77,7 @@ def rounds(count: int, **more: Any) -> Protocol:
 # ---------------------------------------------------------------- protocols
 
 
-def test_every_arm_has_the_same_budget_and_stands_for_itself(bench: Bench, model: Ask) -> None:
+def test_every_arm_has_the_same_budget_and_stands_for_itself(bench: Bench, model: Model) -> None:
     replies = [answer(1.0 + number / 100) for number in range(200)]
     protocol = rounds(4, models=model(replies))
     rows = bench.run(["one-shot", "best-of-n", "refinement"], protocol)
@@ -90,7 +95,7 @@ def test_every_arm_has_the_same_budget_and_stands_for_itself(bench: Bench, model
     assert reached == sorted(reached) and 1 <= reached[0][0] <= reached[-1][0] <= 4
 
 
-def test_winners_are_kept_with_their_evidence(bench: Bench, model: Ask) -> None:
+def test_winners_are_kept_with_their_evidence(bench: Bench, model: Model) -> None:
     (row, *_) = bench.run(["one-shot"], rounds(1, models=model([answer(2.0)])))
     path = bench.folder / "winners" / "one-shot-strict" / "level1" / "1_p.py"
     assert path.read_text() == PROGRAM.format(2.0)
@@ -145,7 +150,7 @@ def test_programs_from_elsewhere_are_judged_and_what_is_caught_is_told(
 
 @pytest.mark.parametrize("status", TROUBLE)
 def test_a_problem_that_cannot_be_judged_is_a_row_and_costs_nobody_anything(
-    bench: Bench, model: Ask, status: str
+    bench: Bench, model: Model, status: str
 ) -> None:
     engine = Troubled("2_p", TROUBLE[status])
     protocol = rounds(2, models=model([answer(2.0)]))
@@ -162,7 +167,7 @@ def test_a_problem_that_cannot_be_judged_is_a_row_and_costs_nobody_anything(
     assert mended["2_p"].status == "correct"
 
 
-def test_a_file_that_cannot_be_read_is_a_row_too(bench: Bench, model: Ask) -> None:
+def test_a_file_that_cannot_be_read_is_a_row_too(bench: Bench, model: Model) -> None:
     bench.problems[1] = replace(bench.problems[1], task=None, why_broken="2_p.py:1: nonsense")
     rows = by_problem(bench.run(["one-shot"], rounds(1, models=model([answer(2.0)]))))
     assert (rows["2_p"].status, rows["2_p"].why) == ("broken", "2_p.py:1: nonsense")
@@ -170,7 +175,7 @@ def test_a_file_that_cannot_be_read_is_a_row_too(bench: Bench, model: Ask) -> No
 
 
 def test_a_defect_of_the_evaluator_costs_one_problem_and_is_tried_again(
-    bench: Bench, model: Ask
+    bench: Bench, model: Model
 ) -> None:
     protocol = rounds(1, models=model([answer(2.0)]))
     broken = Troubled("1_p", InternalError("the judge died"))
@@ -181,7 +186,37 @@ def test_a_defect_of_the_evaluator_costs_one_problem_and_is_tried_again(
     assert bench.watch.known == 2
 
 
-def test_what_the_machine_lacks_ends_everything(bench: Bench, model: Ask) -> None:
+class Failing:
+    """A method of another package that no program is fast enough for."""
+
+    def __init__(self, config: RunConfig) -> None: ...
+
+    def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask:
+        return Ask(worker=free[0])
+
+    def hear(self, event: Event, state: RunState) -> None:
+        if state.run.startswith("2_p") and isinstance(event, StepEvaluated):
+            raise RuntimeError("too slow")
+
+
+def test_what_goes_wrong_in_a_method_costs_one_problem_and_is_tried_again(
+    bench: Bench, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: dict[str, Any] = {"theirs": Failing}
+    monkeypatch.setattr(methods, "offered_methods", lambda: offered)
+    monkeypatch.setattr(methods, "load_method", offered.__getitem__)
+    protocol = rounds(1, models=model([answer(2.0)]))
+    rows = by_problem(bench.run(["theirs"], protocol))
+    assert rows["2_p"].status == "failed"
+    said = "method theirs failed in hear(StepEvaluated): RuntimeError: too slow"
+    assert rows["2_p"].why.startswith(said)
+    assert rows["1_p"].status == "correct"
+    offered["theirs"] = METHODS["one-shot"]
+    assert by_problem(bench.run(["theirs"], protocol))["2_p"].status == "correct"
+    assert bench.watch.known == 2
+
+
+def test_what_the_machine_lacks_ends_everything(bench: Bench, model: Model) -> None:
     lacking = Troubled("1_p", MissingPrerequisite("no g++", hint="get it"))
     with pytest.raises(MissingPrerequisite, match=r"no g\+\+"):
         bench.run(["one-shot"], rounds(1, models=model([answer(2.0)])), lacking)
@@ -190,7 +225,7 @@ def test_what_the_machine_lacks_ends_everything(bench: Bench, model: Ask) -> Non
 # ---------------------------------------------------------------- stopping and going on
 
 
-def test_what_was_stopped_goes_on_and_nothing_is_done_twice(bench: Bench, model: Ask) -> None:
+def test_what_was_stopped_goes_on_and_nothing_is_done_twice(bench: Bench, model: Model) -> None:
     replies = [answer(1.0 + number / 100) for number in range(200)]
     protocol = rounds(4, models=model(replies))
     stopped = bench.run(["best-of-n"], protocol, stop_after=8)
@@ -200,7 +235,7 @@ def test_what_was_stopped_goes_on_and_nothing_is_done_twice(bench: Bench, model:
     assert list(evaluated(bench).values()) == [4, 4, 4]
 
 
-def test_the_budget_of_the_whole_counts_what_was_spent_before(bench: Bench, model: Ask) -> None:
+def test_the_budget_of_the_whole_counts_what_was_spent_before(bench: Bench, model: Model) -> None:
     replies = [answer(1.0 + number / 100) for number in range(200)]
     protocol = rounds(4, models=model(replies))
     first = bench.run(["best-of-n"], protocol, in_all=Budget(evaluations=6))
@@ -217,7 +252,7 @@ def test_the_budget_of_the_whole_counts_what_was_spent_before(bench: Bench, mode
 
 
 @pytest.mark.parametrize("change", ["budget", "problem"])
-def test_other_work_is_not_mixed_into_a_result(bench: Bench, model: Ask, change: str) -> None:
+def test_other_work_is_not_mixed_into_a_result(bench: Bench, model: Model, change: str) -> None:
     settings = model([answer(2.0)])
     bench.run(["one-shot"], rounds(1, models=settings))
     if change == "problem":

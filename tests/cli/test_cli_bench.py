@@ -206,6 +206,7 @@ def test_problems_are_listed_without_working_on_them(cli: Cli, tmp_path: Path) -
         (("cpu", "--precision", "fp32"), "no precision is called"),
         (("cpu", "--backend", "fortran"), "no backend is called"),
         (("cpu", "--level", "9"), "is selected"),
+        ((".",), ".: no problems there"),
         (("report", "nowhere"), "expected a result"),
         (("report", "nowhere", "-f", "pdf"), "no format is called"),
         (("compare", "nowhere", "nowhere"), "expected a result"),

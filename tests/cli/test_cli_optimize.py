@@ -9,8 +9,9 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,10 +20,20 @@ from pydantic import TypeAdapter
 from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
 from kernel_smith.evaluation import engines
 from kernel_smith.proposers import seed
-from kernel_smith.records import Event, RunEnded, RunResumed, RunStarted, StepEvaluated
+from kernel_smith.records import (
+    Event,
+    RunConfig,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    StepEvaluated,
+)
 from kernel_smith.runs import presets
 from kernel_smith.runs.run import fold
 from kernel_smith.runs.state import RunState
+from kernel_smith.search import methods
+from kernel_smith.search.base import Ask
+from kernel_smith.search.methods import METHODS
 from kernel_smith.store import Store
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
 from kernel_smith.testing.trivial import TrivialEngine
@@ -152,6 +163,35 @@ def test_a_run_says_and_exits_with_what_its_winner_shows_when_it_is_measured_onc
     assert prose.count("faster is not shown") == (0 if truth > 1 else 2)
     lineage = cli("runs", "lineage", "latest", "--store", "r.sqlite", "--json").json
     assert lineage["lineage"][-1]["candidate"] == name
+
+
+class Impatient:
+    """A method of another package, which is at a loss after the first program."""
+
+    def __init__(self, config: RunConfig) -> None: ...
+
+    def next(self, state: RunState, free: Sequence[str], rng: Random) -> Ask:
+        raise LookupError("what now?")
+
+    def hear(self, event: Event, state: RunState) -> None: ...
+
+
+def test_a_method_that_fails_is_named_with_the_best_so_far_and_how_to_go_on(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
+    offered: dict[str, Any] = {"impatient": Impatient}
+    monkeypatch.setattr(methods, "offered_methods", lambda: offered)
+    monkeypatch.setattr(methods, "load_method", offered.__getitem__)
+    done = cli(*RUN, "--method", "impatient", "--start", "right.py", "--evaluations", 3)
+    what = f"method impatient failed in next: LookupError: what now? ({__file__}:"
+    done.complains(2, what, "every step is kept; correct the method, then go on: kernel-smith")
+    assert "The kernel is in slow_best.py." in done.out
+    assert Path("slow_best.py").read_text() == Path("right.py").read_text()
+    offered["impatient"] = METHODS["greedy"]
+    done = cli(*resume_command(done.err))
+    assert done.code == 0, done.err
+    assert stored().funnel["evaluated"] == 3
 
 
 def test_json_begins_with_the_run_and_quiet_says_nothing_before_the_result(

@@ -100,6 +100,7 @@ def test_people_get_a_table(cli: Cli, script: Path) -> None:
 
 def test_programs_that_fail_are_refused(cli: Cli, tmp_path: Path) -> None:
     cli("profile", "absent.py").complains(2, "absent.py: no such file")
+    cli("profile", ".").complains(2, ".: a folder, expected a Python program")
     failing = tmp_path / "failing.py"
     failing.write_text("raise ValueError('no')")
     cli("profile", failing).complains(2, "ValueError('no')", "has to run by itself")

@@ -267,6 +267,22 @@ def test_bad_arguments_are_explained(cli: Cli, arguments: tuple[str, ...], words
     cli("runs", *arguments).complains(2, *words)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "following"),
+    [
+        (("show", "nothing"), "runs list"),
+        (("diff", RUN, "77", "0"), f"runs lineage {RUN}"),
+        (("diff", RUN, "0"), f"runs diff {RUN} A B"),
+    ],
+)
+def test_what_to_do_next_is_about_the_store_that_was_named(
+    cli: Cli, store: Path, arguments: tuple[str, ...], following: str
+) -> None:
+    other = store.rename("other.sqlite")
+    done = cli("runs", *arguments, "--store", other)
+    done.complains(2, f"kernel-smith {following} --store other.sqlite\n")
+
+
 def test_a_missing_store_is_explained(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNEL_SMITH_STORE", raising=False)
     cli("runs", "list").complains(2, ".kernel-smith/runs.sqlite", "kernel-smith optimize")

@@ -48,6 +48,13 @@ def test_the_record_names_the_file(
     assert record["kernels"] == 1
 
 
+def test_where_it_cannot_be_written_nothing_is_compiled(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "make_seed", lambda *arguments: pytest.fail("it was"))
+    cli("seed", "gelu_tanh", "-o", ".").complains(2, ".: cannot be written", "-o FILE")
+
+
 def test_kernels_of_our_own_can_be_asked_for(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

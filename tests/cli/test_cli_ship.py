@@ -49,6 +49,13 @@ def test_the_best_of_a_run_is_written(
     assert manifest["facts"]["run"] == done.json["run"]
     again = cli("ship", "latest", "-o", "parcel", "--name", "mine", *pretended)
     assert "next: cd parcel" in again.out
+    Path("taken").touch()
+    refused = cli("ship", "latest", "-o", "taken", *pretended)
+    refused.complains(2, "taken/fast_slow: cannot be written (File exists)", "another folder")
+    Path("half").mkdir()
+    Path("half", "tests").touch()
+    refused = cli("ship", "latest", "-o", "half", *pretended)
+    refused.complains(2, "half: cannot be written (File exists)", "another folder")
 
 
 def test_figures_that_are_made_up_are_not_shipped(cli: Cli, pretended: tuple[str, Path]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ import typer
 
 import kernel_smith
 from kernel_smith.cli.output import print_error, print_next, written
+from kernel_smith.errors import InternalError
 
 Cli = Callable[..., Any]
 
@@ -60,9 +62,30 @@ def test_a_defect_is_told_as_one_with_all_that_a_report_needs(
     assert "please report it" in done.err
 
 
+def test_what_may_be_no_defect_says_what_else_it_may_be(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise InternalError("the judge died", hint="look at the task")
+
+    monkeypatch.setattr("kernel_smith.cli.tasks.builtin_tasks", fail)
+    cli("tasks", "list").complains(4, "error: internal: the judge died", "hint: look at the task")
+
+
 def test_a_name_that_no_file_can_have_is_bad_input(cli: Cli) -> None:
     done = cli("data", "build", "--output", "x" * 300)
     done.complains(2, "longer than a file's name can be", "choose a shorter name")
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_what_one_may_not_do_is_bad_input(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "theirs/file")
+
+    monkeypatch.setattr("kernel_smith.cli.tasks.builtin_tasks", refuse)
+    cli("tasks", "list").complains(2, f"theirs/file: {os.strerror(number)}", "permission")
 
 
 @pytest.mark.parametrize("folder", ["", ".", "/", "below"])

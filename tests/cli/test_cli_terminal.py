@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kernel_smith.cli import output
+from kernel_smith.cli import evolution_view, output
 from kernel_smith.cli.confirmation_text import advice
 from kernel_smith.cli.evolution_panel import Panel, colour_of, left
 from kernel_smith.cli.evolution_view import describe
@@ -25,6 +25,8 @@ from kernel_smith.records import (
     Evaluation,
     Event,
     Interval,
+    Note,
+    Noted,
     Proposal,
     Reason,
     Remeasured,
@@ -212,3 +214,93 @@ def test_a_table_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch
     assert len(lines) == 2 and all(len(line) <= columns for line in lines)
     assert run in lines[1] and "1.97x" in lines[1] and "yes" in lines[1]
     assert ("started" in lines[0]) == (columns == 140)
+
+
+def test_where_no_width_is_known_something_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    screen = output._Output(file=io.StringIO())
+    screen.print("what it is about")
+    assert shown_by(screen) == "what it is about\n"
+
+
+@pytest.mark.parametrize("columns", [20, 40])
+def test_where_a_table_does_not_fit_names_are_whole_all_the_same(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`row_softmax-20261119-1050…` could not be copied, and the last column was not there."""
+    screen = terminal(columns)
+    monkeypatch.setattr(output, "console", screen)
+    run = "causal_conv1d_silu-20261118-201226-4d37"
+    heads = ("run", "task", "best", "what")
+    row = (run, "causal_conv1d_silu", "1.97x", "what torch.compile makes of it")
+    output.print_columns([heads, row], spare=("task",))
+    shown = shown_by(screen)
+    assert shown.split() == ["run", "best", "what", run, "1.97x", *row[-1].split()]
+    assert all(len(line) <= columns for line in shown.splitlines() if run not in line)
+
+
+def terminal(columns: int = 100) -> output._Output:
+    return output._Output(file=io.StringIO(), width=columns, force_terminal=True, color_system=None)
+
+
+def shown_by(screen: Console) -> str:
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
+
+
+EVIL = "\x1b]0;owned\x1b\\\x9b2J[/]:bug:"
+HARMLESS = r"\x1b]0;owned\x1b\\x9b2J[/]:bug:"
+
+
+def test_what_a_model_says_does_not_reach_the_terminal_as_an_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Names of proposers and summaries come from files and models."""
+    proposal = Proposal(candidate=program(1), proposer=EVIL, summary=EVIL)
+    step = StepProposed(step=1, proposal=proposal, at=NOW)
+    note = Noted(worker="model", note=Note(text=EVIL), at=NOW)
+    screen = terminal(300)
+    monkeypatch.setattr(evolution_view, "errors", screen)
+    with evolution_view.audience(as_json=False, quiet=False) as watch:
+        state, _ = after()
+        for event in (step, note, evaluated(1, 1.5), RunEnded(why=EVIL, at=NOW)):
+            state.apply(event)
+            watch(event, state)
+    said = shown_by(screen)
+    for line in ("by     ", "   1  ", "noted: ", "ended: "):
+        assert any(line in each and HARMLESS in each for each in said.splitlines()), line
+    assert "\x1b]" not in said and "\x9b" not in said
+
+
+def test_cells_and_progress_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("console", "errors"):
+        monkeypatch.setattr(output, name, terminal())
+    output.print_columns([("task", "what"), (EVIL, EVIL)])
+    assert shown_by(output.console).count(HARMLESS) == 2
+    with output.progress(quiet=False) as tell:
+        tell(EVIL)
+    assert HARMLESS in shown_by(output.errors)
+    for screen in (output.console, output.errors):
+        assert "\x1b]" not in shown_by(screen) and "\x9b" not in shown_by(screen)
+
+
+def test_a_piped_source_is_printed_to_the_letter(cli: Callable[..., Any], tmp_path: Path) -> None:
+    """`[:100:2]` was printed with a picture of a hundred points in it."""
+    task = tmp_path / "halves.py"
+    task.write_text(
+        "import torch\n\nclass Model(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x[:100:2] + x[:, [1]]\n\n"
+        "def get_inputs():\n    return [torch.randn(4)]\n"
+    )
+    assert task.read_text() in cli("tasks", "show", task).out
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_terminal_is_spared_the_characters_of_a_text(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    monkeypatch.setattr("sys.stdout", stream)
+    output.print_text(f"a\tb\n{EVIL}")
+    assert stream.getvalue() == f"a\tb\n{HARMLESS if is_terminal else EVIL}"

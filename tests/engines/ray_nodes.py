@@ -18,7 +18,9 @@ class Nodes:
     """A head that evaluates nothing, and the nodes that are added."""
 
     def __init__(self) -> None:
-        head = {"num_cpus": 0, "include_dashboard": False, **_SMALL}
+        # Nor does it look after machines to rent, or collect what is printed.
+        without = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+        head = {"num_cpus": 0, **without, **_SMALL}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
 
     @property

@@ -374,8 +374,9 @@ def test_a_judge_that_dies_every_time_is_an_internal_error(
     small_task: Task, own_temp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kernel_smith.evaluation.engines.local.sys.executable", "/bin/false")
-    with LocalEngine() as engine, pytest.raises(InternalError, match="died 3 times"):
+    with LocalEngine() as engine, pytest.raises(InternalError, match="died 3 times") as caught:
         engine.evaluate(small_task, Candidate(source=""))
+    assert f"Model and get_inputs of {small_task.path} run by themselves" in str(caught.value.hint)
     assert folders(own_temp) == []
 
 

@@ -79,7 +79,7 @@ def test_of_several_puts_at_once_one_stays_whole(tmp_path: Path) -> None:
 
 def test_an_unwritable_cache_is_explained(tmp_path: Path) -> None:
     blocked = write(tmp_path / "file", b"")
-    with pytest.raises(MissingPrerequisite, match="cannot keep compiled kernels") as caught:
+    with pytest.raises(MissingPrerequisite, match=r"objects: Not a directory\n") as caught:
         ObjectCache(blocked).put(KEY, write(tmp_path / "built", b"library"))
     assert "KERNEL_SMITH_CACHE" in caught.value.hint
 
@@ -94,6 +94,18 @@ def test_the_root_follows_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
     assert cache_root() == tmp_path / "xdg" / "kernel-smith"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_root() == tmp_path / "home" / ".cache" / "kernel-smith"
+
+
+def test_a_user_without_a_home_is_told_where_caches_were_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a container that was started for a number of a user."""
+    for name in ("HOME", "XDG_CACHE_HOME", "KERNEL_SMITH_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 987_654)
+    assert cache_root() == Path("/.cache/kernel-smith")
+    monkeypatch.setenv("KERNEL_SMITH_CACHE", "~/caches")
+    assert cache_root() == Path.cwd() / "~" / "caches"
 
 
 def test_a_relative_root_becomes_absolute(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,16 @@ def test_replays_are_reported_with_the_plain_calls_beside_them(small_task: Task)
     assert baseline.plain_speedup.value == pytest.approx(1.5)
 
 
+def test_two_processes_are_as_lucky_with_many_workloads_as_with_one(small_task: Task) -> None:
+    workloads = tuple(Workload(name=str(number)) for number in range(9))
+    task = small_task.model_copy(update={"workloads": workloads})
+    certain = Against(LogRatio(0.0, 0.0, 1000), Distribution(p50=1, p99=1))
+    outcome = Outcome(measured(candidate=1.0), "candidate", {"eager": certain})
+    timing, _ = summarise(task, {w.name: outcome for w in workloads}, Options(), PLACE)
+    whole, (alone,) = timing.speedup.half_width, timing.workloads[0].baselines
+    assert whole == pytest.approx(alone.speedup.half_width)
+
+
 def test_an_interval_allows_for_what_no_sampling_removes(small_task: Task) -> None:
     (workload,) = small_task.workloads
     certain = Against(LogRatio(0.0, 0.0, 1000), Distribution(p50=1, p99=1), LogRatio(0, 0, 1000))

@@ -53,7 +53,14 @@ def evaluate(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("times", "expected"), [(1, Stage.OK), (2, Stage.OK), (3, Stage.CHEATING)])
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        pytest.param(1, Stage.OK, marks=pytest.mark.sweep),
+        (2, Stage.OK),
+        (3, Stage.CHEATING),
+    ],
+)
 def test_nobody_is_accused_for_what_is_not_seen_again(
     evaluate: Callable[[Rejected, int], Evaluation], times: int, expected: Stage
 ) -> None:

@@ -44,8 +44,7 @@ class Pretender:
         return self._batch(stopped=False)
 
     def run_stopping(self, spot: SpotCheck, watch: Any = None) -> Batch:
-        if self.name == "candidate" and not self.too_fast:
-            assert spot._draw is not None
+        if not self.too_fast:
             self.bound_sets[-1] = spot._draw(self.bound_sets[-1])
             spot.exchanged = 100
         return self._batch(stopped=True)
@@ -116,6 +115,13 @@ def test_the_reference_answers_what_the_candidate_was_asked_in_the_end() -> None
     assert len(candidate.ran) == 6
     stopped = [labels for labels, is_stopped in eager.ran if is_stopped]
     assert stopped == [labels for labels, _ in candidate.ran]
+
+
+def test_the_reference_is_disturbed_as_much_as_the_candidate() -> None:
+    """What it costs to be looked into is known from it: as many sets are drawn, too."""
+    rounds = held(Pretender("candidate"), Pretender("eager"))
+    bound, replaced = 3 * 4 + 3 * 8, 6
+    assert next(rounds.sets).label == str(bound + replaced + replaced)
 
 
 def test_others_run_before_the_candidate_as_often_as_in_other_rounds() -> None:

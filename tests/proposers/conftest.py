@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Iterator
 
 import pytest
+from interpreted import Interpreter
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +21,11 @@ def compiler() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[Interpreter]:
+    """Runs scripts whose Triton kernels are interpreted."""
+    made = Interpreter()
+    yield made
+    made.close()

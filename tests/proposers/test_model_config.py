@@ -57,6 +57,8 @@ def test_a_model_can_be_given_on_the_command_line() -> None:
         ("qwen@http://h/v1,weight=heavy", "weight"),
         ("qwen@http://h/v1?key=1", "http://HOST:PORT/v1"),
         ("qwen@http://user:secret@h/v1", "api_key_env"),
+        ("qwen@http://h:99999/v1", "base_url: Port out of range"),
+        ("qwen@http://[::1/v1", "base_url: Invalid IPv6 URL"),
     ],
 )
 def test_a_wrong_model_is_refused_with_the_remedy(text: str, word: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interpreted import run_interpreted
+from interpreted import Interpreter
 from test_mutator_triton_rows import EXAMPLES as EXAMPLES_OF_ROWS
 
 from kernel_smith.proposers.mutator import EDITS, Edit
@@ -126,7 +126,7 @@ def test_every_triton_edit_has_an_example() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
-def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
+def test_edited_kernels_compute_the_same(interpreter: Interpreter, tmp_path: Path) -> None:
     paths, names = [], []
     for name, source in sorted({(name, source) for name, source, _ in EXAMPLES}):
         edit = edit_named(name)
@@ -136,7 +136,7 @@ def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
                 path.write_text(text)
                 paths.append(str(path))
             names.append(f"{name}, {site}")
-    done = run_interpreted(RUN_ALL, input=json.dumps(paths))
+    done = interpreter.run(RUN_ALL, tmp_path, json.dumps(paths))
     assert done.returncode == 0, done.stderr[-2000:]
     differences = json.loads(done.stdout)
     assert {n: d for n, d in zip(names, differences, strict=True) if not d < 1e-6} == {}

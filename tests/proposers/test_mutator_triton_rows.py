@@ -12,7 +12,7 @@ import pytest
 from compiled_kernels import LOGSUMEXP, NORM, TWICE, TWO, WHOLE
 from hypothesis import given
 from hypothesis import strategies as st
-from interpreted import run_interpreted
+from interpreted import Interpreter
 
 from kernel_smith.proposers.mutator import EDITS, Edit
 from kernel_smith.proposers.mutator.edit import Site, Splice, everywhere
@@ -87,7 +87,7 @@ CHAINS = {
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
-def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
+def test_edited_kernels_compute_the_same(interpreter: Interpreter, tmp_path: Path) -> None:
     """By the interpreter: two sites of every example, the widest among them, and chains."""
     texts: dict[str, str] = {}
     originals = {NORM: "norm", LOGSUMEXP: "log", WHOLE: "whole", TWO: "two", TWICE: "twice"}
@@ -105,7 +105,7 @@ def test_edited_kernels_compute_the_same(tmp_path: Path) -> None:
         path = tmp_path / f"program_{number}.py"
         path.write_text(text)
         paths[name] = str(path)
-    done = run_interpreted(RUN_ALL, input=json.dumps(paths))
+    done = interpreter.run(RUN_ALL, tmp_path, json.dumps(paths))
     assert done.returncode == 0, done.stderr[-2000:]
     worst = json.loads(done.stdout)
     assert len(worst) == len(texts) > 20

@@ -7,13 +7,13 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from interpreted import run_interpreted
+from interpreted import Interpreter
 
 from kernel_smith.proposers.seed import make_seed
 from kernel_smith.proposers.seed.attention_triton import choose_tiles
 from kernel_smith.proposers.seed.library_calls import Attention, Operand
 from kernel_smith.proposers.seed.own_triton import TritonKernels
-from kernel_smith.records import Precision, Task
+from kernel_smith.records import Precision
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 
@@ -131,48 +131,30 @@ def get_inputs():
     shapes = (2, 3, 33, 24), (2, 3, 50, 24), (2, 3, 50, 24), (33, 50)
     return [torch.randn(shape) for shape in shapes]
 """
-COMPARED = """
-import torch
-reference, candidate = {}, {}
-exec(open("task.py").read(), reference)
-exec(compile(open("candidate.py").read(), "candidate.py", "exec"), candidate)
-model, ours = reference["Model"](), candidate["ModelNew"]()
-ours.load_state_dict(model.state_dict())
-inputs = reference["get_inputs"]()
-with torch.no_grad():
-    pairs = list(zip(ours(*inputs), model(*inputs), strict=True))
-for found, expected in pairs:
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-print(len(pairs), "agree")
-"""
-
-
-def compare(task: Task, source: str, folder: Path) -> str:
-    """Run a program and its reference; the judge would do so many times, and this is slow."""
-    (folder / "task.py").write_text(task.source)
-    (folder / "candidate.py").write_text(source)
-    done = run_interpreted(COMPARED, cwd=folder)
-    return done.stdout.strip() or done.stderr
 
 
 @pytest.mark.slow
 @needs_triton
-def test_attention_of_all_kinds_is_the_librarys(write_task, tmp_path: Path) -> None:
+def test_attention_of_all_kinds_is_the_librarys(
+    write_task, interpreter: Interpreter, tmp_path: Path
+) -> None:
     task = write_task(ATTENTION)
     candidate = make_seed(task, "cuda").authored_candidate
     assert candidate is not None
     assert candidate.source.count("attend[") == 6 and "attend_join[" in candidate.source
     assert "bmm" not in candidate.source and "scaled_dot" not in candidate.source
-    assert compare(task, candidate.source, tmp_path) == "6 agree"
+    assert interpreter.compare(task, candidate.source, tmp_path) == "6 agree"
 
 
 @pytest.mark.slow
 @needs_triton
-def test_attention_that_is_spelled_out_is_found(write_task, tmp_path: Path) -> None:
+def test_attention_that_is_spelled_out_is_found(
+    write_task, interpreter: Interpreter, tmp_path: Path
+) -> None:
     """But not where its weights are wanted as well."""
     task = write_task(SPELLED)
     candidate = make_seed(task, "cuda").authored_candidate
     assert candidate is not None
     assert candidate.source.count("attend[") == 3
     assert "mm(" not in candidate.source
-    assert compare(task, candidate.source, tmp_path) == "5 agree"
+    assert interpreter.compare(task, candidate.source, tmp_path) == "5 agree"

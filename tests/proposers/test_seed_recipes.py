@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from interpreted import run_interpreted
+from interpreted import Interpreter
 
 from kernel_smith.proposers.seed import SeedMaker, find_recipe, make_seed
 
@@ -48,20 +48,6 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.randn(3, 3072)]
 """
-COMPARED = """
-import torch
-reference, candidate = {}, {}
-exec(open("task.py").read(), reference)
-exec(compile(open("candidate.py").read(), "candidate.py", "exec"), candidate)
-model, ours = reference["Model"](), candidate["ModelNew"]()
-ours.load_state_dict(model.state_dict())
-inputs = reference["get_inputs"]()
-with torch.no_grad():
-    pairs = list(zip(ours(*inputs), model(*inputs), strict=True))
-for found, expected in pairs:
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-print(len(pairs), "agree")
-"""
 
 
 @pytest.mark.slow
@@ -86,15 +72,14 @@ def test_rows_whole_and_looped_by_one_process(write_task) -> None:
 
 @pytest.mark.slow
 @needs_triton
-def test_products_of_the_compilers_own(write_task, tmp_path: Path) -> None:
+def test_products_of_the_compilers_own(
+    write_task, interpreter: Interpreter, tmp_path: Path
+) -> None:
     task = write_task(PRODUCTS.replace("PRECISION", "tf32"))
     native = make_seed(task, "cuda", recipe=find_recipe("native-products"))
     assert native.library_calls == () and native.recipe == "native-products"
     assert native.source.count(COARSE) == 2 and EXACT not in native.source
-    (tmp_path / "task.py").write_text(task.source)
-    (tmp_path / "candidate.py").write_text(native.source)
-    done = run_interpreted(COMPARED, cwd=tmp_path)
-    assert done.stdout.split() == ["2", "agree"], done.stderr
+    assert interpreter.compare(task, native.source, tmp_path) == "2 agree"
 
 
 @pytest.mark.slow

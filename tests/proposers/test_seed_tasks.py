@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import pytest
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.proposers.seed import Seed, make_seed
+from kernel_smith.proposers.seed.inside.__main__ import _answer
+from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.reference import read_reference
 from kernel_smith.records import Options, Stage, Task, Variant
 from kernel_smith.tasks import find_task
@@ -234,10 +237,21 @@ def test_recurrent_layers_that_drop_nothing_are_not_random(compiler: None, write
     assert any("rnn" in call for call in seed.library_calls)
 
 
-def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task) -> None:
-    task = write_task(REFUSED.replace("{result}", "x") + "\nraise RuntimeError('broken')\n")
-    with pytest.raises(BadInput, match="broken"):
-        build(task)
+@pytest.mark.parametrize("error", ["RuntimeError", "SystemExit"])
+def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task, error: str) -> None:
+    text = REFUSED.replace("{result}", "x")
+    line = text.count("\n") + 2
+    with pytest.raises(BadInput, match=f"fails in line {line}: {error}: broken"):
+        build(write_task(f"{text}\nraise {error}('broken')\n"))
+
+
+def test_a_task_that_ends_the_process_later_is_refused(write_task) -> None:
+    request = {"task": write_task(NORM).model_dump(mode="json"), "minutes": 1, "device": "cpu"}
+    request |= {"workloads": ["tall"], "recipe": "default", "compare": True}
+    said: list[dict[str, str]] = []
+    _answer(lambda *_, **more: sys.exit(3), request, said.append, DeviceTime())
+    (answer,) = said
+    assert answer["kind"] == "BadInput" and "(SystemExit: 3)" in answer["what"]
 
 
 @pytest.mark.slow

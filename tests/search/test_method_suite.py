@@ -21,6 +21,7 @@ from kernel_smith.runs.state import RunState
 from kernel_smith.search import methods
 from kernel_smith.search.base import Ask
 from kernel_smith.search.methods import METHODS, find_method, make_strategy
+from kernel_smith.search.offered import MethodFailed
 from kernel_smith.store import Store
 from kernel_smith.testing.method_suite import check_method
 from kernel_smith.testing.numbers import Nudger, program, speed_of
@@ -80,25 +81,82 @@ def test_a_method_that_breaks_the_contract_is_found_out(broken: Any, why: str) -
         check_method(broken)
 
 
-def test_a_method_that_is_no_method_ends_with_a_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    offered: dict[str, Any] = {"imperious": lambda config: Imperious(config), "number": 3}
+class Lost(Forgetful):
+    """Has what is nowhere changed."""
+
+    def next(self, state: RunState, free: Sequence[str], rng: random.Random) -> Ask | None:
+        return Ask(worker=free[0], parent="somewhere")
+
+
+class Wordy(Forgetful):
+    """Answers with a name alone."""
+
+    def next(self, state: RunState, free: Sequence[str], rng: random.Random) -> Any:
+        return free[0]
+
+
+class Raising(Forgetful):
+    """Looks for what is not there, in a call of its own."""
+
+    def next(self, state: RunState, free: Sequence[str], rng: random.Random) -> Ask | None:
+        return self._of({})
+
+    def _of(self, nothing: dict[str, Ask]) -> Ask:
+        return nothing["better"]
+
+
+class Deaf(Forgetful):
+    def hear(self, event: Event, state: RunState) -> None:
+        raise RuntimeError("what was that?")
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, **offered: Any) -> None:
     monkeypatch.setattr(methods, "offered_methods", lambda: offered)
     monkeypatch.setattr(methods, "load_method", offered.__getitem__)
+
+
+def test_a_method_that_is_no_method_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, number=3)
     with pytest.raises(MissingPrerequisite, match="number is a int, expected a class"):
         methods.find_method("number")
+
+
+@pytest.mark.parametrize(
+    ("broken", "why", "remedy"),
+    [
+        (Imperious, "asks 'oracle', who is not free", "ask one of: nudger"),
+        (Lost, "has 'somewhere' changed, which is no program of the run", "by its hash"),
+        (Wordy, "answers with a str", "an Ask or None"),
+        (Raising, "failed in next: KeyError: 'better' (HERE)", "method_suite"),
+        (Deaf, "failed in hear(StepProposed): RuntimeError: what was that? (HERE)", "method_suite"),
+    ],
+)
+def test_what_goes_wrong_in_a_method_is_told_with_its_line_and_the_run_is_kept(
+    broken: Any, why: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(monkeypatch, theirs=broken)
     task = Task(name="numbers", source="class Model: pass")
     config = configure(
-        task, "cpp", method="imperious", proposers=["tuner"], starts=[program(1.0)]
+        task, "cpp", method="theirs", proposers=["tuner"], starts=[program(1.0)]
     ).model_copy(update={"proposers": {"nudger": 1.0}})
-    with (
-        Store.open(tmp_path / "runs.sqlite", create=True) as store,
-        Run.start(store, task, config) as run,
-        pytest.raises(BadInput, match="asks 'oracle', who is not free") as caught,
-    ):
-        run.search(TrivialEngine(speed_of), workers={"nudger": Nudger()})
-    assert "ask one of: nudger" in caught.value.hint
+    with Store.open(tmp_path / "runs.sqlite", create=True) as store:
+        with Run.start(store, task, config) as run, pytest.raises(MethodFailed) as caught:
+            run.search(TrivialEngine(speed_of), workers={"nudger": Nudger()})
+        said, *place = caught.value.what.partition(" (/")
+        expected, *marked = f"method theirs {why}".partition(" (HERE)")
+        assert said == expected and bool(place[0]) == bool(marked[0])
+        if broken is Raising:
+            line = Raising._of.__code__.co_firstlineno + 1
+            assert caught.value.what.endswith(f"({__file__}:{line})")
+        assert remedy in caught.value.hint and "docs/new-method.md" in caught.value.hint
+        # The author mends it, and the run goes on with all that it had.
+        kept = [event for _, event in store.events(run.state.run)]
+        offer(monkeypatch, theirs=METHODS["greedy"])
+        with Run.resume(store, run.state.run) as again:
+            again.search(TrivialEngine(speed_of), workers={"nudger": Nudger()})
+        events = [event for _, event in store.events(run.state.run)]
+    assert events[: len(kept)] == kept
+    assert again.state.best is not None and again.state.best.score > 1.1
 
 
 @pytest.mark.parametrize("edits", [3, {"tile-loop": 3}])
@@ -156,13 +214,14 @@ def test_the_page_about_new_methods_adds_one_in_less_than_60_lines(
     task = Task(name="numbers", source="class Model: pass")
     config = configure(task, "cpp", method=installed, starts=[program(1.0)])
     begun: Any = make_strategy(config)
-    assert begun._heat == 0.3, "as its file says"
+    assert begun.method._heat == 0.3, "as its file says"
     config = config.model_copy(update={"proposers": {"nudger": 1.0}})
     with (
         Store.open(tmp_path / "runs.sqlite", create=True) as store,
         Run.start(store, task, config) as run,
     ):
         run.search(TrivialEngine(speed_of), workers={"nudger": Nudger()})
-        state, strategy = replay(store, run.state.run)
-    assert state.config.method == "annealing" and type(strategy).__name__ == "Annealing"
+        state, replayed = replay(store, run.state.run)
+    strategy: Any = replayed
+    assert state.config.method == "annealing" and type(strategy.method).__name__ == "Annealing"
     assert run.state.best is not None and run.state.best.score > 1.1

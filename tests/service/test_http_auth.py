@@ -240,7 +240,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     """As root that would be /dev/null, for everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(BadInput, match="is no file"):
+    with pytest.raises(BadInput, match="a pipe or a device, expected a file"):
         add_token(pipe, "ann")
     assert pipe.is_fifo()
     assert [*tmp_path.iterdir()] == [pipe]

@@ -42,6 +42,7 @@ ROWS = torch.randn(8, WIDTH)
         (("row_softmax",), {"budget": 3}, "budget is 3, expected a Budget"),
         (("row_softmax",), {"lanes": 0}, "lanes is 0, expected a positive integer"),
         (("row_softmax",), {"starts": "text"}, "starts is a text, expected a list"),
+        (("row_softmax",), {"starts": [Path("a.py")]}, r"starts has \w+\('a.py'\) in it"),
         (("row_softmax",), {"proposers": "tuner"}, "proposers is a text, expected a list"),
         ((Path("none.py"),), {}, "none.py: no such file, expected a task file"),
         (("row_softmax",), {"models": Path("none.toml")}, "none.toml"),
@@ -61,6 +62,10 @@ def test_wrong_arguments_have_hints(
 def test_evaluate_and_seed_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"absent\.py"):
         ks.evaluate("row_softmax", tmp_path / "absent.py")
+    with pytest.raises(BadInput, match="candidate is a list, expected a path or a text"):
+        ks.evaluate("row_softmax", [])  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"absent: no saved kernel \(No such file or directory\)"):
+        ks.load(tmp_path / "absent")
     with pytest.raises(BadInput, match="no device is called 'tpu'"):
         ks.seed("row_softmax", device="tpu")
 

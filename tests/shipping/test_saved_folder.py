@@ -14,6 +14,7 @@ from shipping_samples import WIDTH, RMSNorm
 
 import kernel_smith
 from kernel_smith.errors import BadInput
+from kernel_smith.shipping import standalone
 from kernel_smith.shipping.folder import own_imports, save
 from kernel_smith.shipping.runtime.replacement import Replacement
 
@@ -115,6 +116,20 @@ def test_kernels_that_import_other_parts_are_refused() -> None:
 
 
 @pytest.mark.slow
+def test_for_a_user_without_a_home_a_kernel_is_compiled_for_the_process_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 987_654)
+    folder = standalone._cache_folder()
+    try:
+        assert folder.is_dir() and folder.name.startswith("kernel-smith-")
+    finally:
+        folder.rmdir()
+        standalone._own_folder.cache_clear()
+
+
 def test_a_folder_runs_where_only_torch_is_installed(folder: Path, tmp_path: Path) -> None:
     fast = kernel_smith.load(folder).module().requires_grad_(False)
     exported = torch.export.export(fast, (torch.randn(8, WIDTH),))

@@ -224,6 +224,15 @@ def test_a_missing_file_says_how_to_get_one(path: Path) -> None:
     assert not path.exists()
 
 
+def test_what_is_there_and_is_no_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=f"{tmp_path}: a folder, expected a run store"):
+        Store.open(tmp_path)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(BadInput, match="a pipe or a device, expected a file"):
+        Store.open(pipe, create=True)
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be written"):

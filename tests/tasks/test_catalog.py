@@ -94,11 +94,17 @@ def test_a_misspelt_name_is_answered_with_near_ones(suite):
         ("nowhere/a.py", "nowhere/a.py: no such file"),
         ("a.py", "a.py: no such file"),
         ("suite", "suite: the folder holds no `task.py`"),
+        ("/dev/null", "/dev/null: a pipe or a device, expected a task file"),
+        ("loop", "loop: cannot be read (Too many levels of symbolic links)"),
+        ("folder", "folder: cannot be read (Too many levels of symbolic links)"),
         ("a\0b", "no task is called"),
         ("x" * 5000, "no task is called"),
     ],
 )
 def test_what_cannot_be_found_points_to_the_list(suite, name, what):
+    Path("loop").symlink_to("loop")
+    Path("folder").mkdir()
+    Path("folder", "task.py").symlink_to("task.py")
     with pytest.raises(BadInput) as caught:
         find_task(name)
     assert what in caught.value.what

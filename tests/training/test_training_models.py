@@ -82,3 +82,13 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     with pytest.raises(MissingPrerequisite, match="training needs no_such_trainer") as caught:
         need_libraries()
     assert caught.value.hint == "pip install 'kernel-smith[train]'"
+
+
+def test_the_trainers_do_not_import_trackers_that_they_report_nothing_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from transformers.integrations import is_mlflow_available
+
+    monkeypatch.delenv("DISABLE_MLFLOW_INTEGRATION", raising=False)
+    need_libraries()
+    assert not is_mlflow_available()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -240,6 +242,57 @@ def test_an_installed_package_is_found_without_importing_it(
     part = read_library("neverimported.inner")
     assert set(part.files) == {"neverimported/inner/__init__.py"}
     assert read_library("pydantic").version
+    part = tmp_path / "shared" / "between" / "several"
+    part.mkdir(parents=True)
+    (part / "m.py").write_text(SOURCE)
+    assert set(read_library("shared.between.several").files) == {"shared/between/several/m.py"}
+    with pytest.raises(BadInput, match="no installed package"):
+        read_library("shared..several")
+
+
+def test_what_is_removed_while_a_folder_is_read_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("gone.py", "there.py"):
+        (tmp_path / name).write_text(SOURCE)
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / os.fsdecode(b"no\xfftext\x1b.py")).write_text(SOURCE)
+    reading = Path.read_text
+
+    def read(path: Path, *how: Any, **more: Any) -> str:
+        (tmp_path / "gone.py").unlink(missing_ok=True)
+        return reading(path, *how, **more)
+
+    monkeypatch.setattr(Path, "read_text", read)
+    library = read_library(str(tmp_path))
+    assert list(library.files) == [
+        "no\N{REPLACEMENT CHARACTER}text\N{REPLACEMENT CHARACTER}.py",
+        "there.py",
+    ]
+    (tmp_path / "gone.py").write_text(SOURCE)
+    with pytest.raises(BadInput, match=r"gone\.py: cannot be read") as caught:
+        read_library(str(tmp_path / "gone.py"))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("damage", ["encrypted", "cut off", "mixed up"])
+def test_an_archive_that_cannot_be_read_is_refused(tmp_path: Path, damage: str) -> None:
+    wheel = tmp_path / "tiny.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tiny.py", 100 * SOURCE)
+    data = bytearray(wheel.read_bytes())
+    match damage:
+        case "encrypted":
+            data[6] |= 1
+            data[data.index(b"PK\x01\x02") + 8] |= 1
+        case "cut off":
+            del data[60:]
+        case "mixed up":
+            data[50:60] = b"nonsense!!"
+    wheel.write_bytes(data)
+    with pytest.raises(BadInput, match=r"tiny\.whl") as caught:
+        read_library(str(wheel))
+    assert caught.value.hint
 
 
 def test_what_holds_nothing_is_refused_with_the_remedy(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.tasks import read_task
 from kernel_smith.trajectories.mine import MineSettings, mine, run
@@ -204,6 +206,37 @@ class AlmostConstant(nn.Module):
     def forward(self, x):
         return 1000 + 1e-4 * x
 """
+
+
+PLAN = Plan.model_validate(
+    {
+        "init": {"dim": 4, "bias": True},
+        "inputs": [{"kind": "float", "shape": ["batch", 4]}],
+        "workloads": {"small": {"batch": 2}, "large": {"batch": 4}},
+    }
+)
+
+
+@pytest.fixture
+def gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MineSettings:
+    """Tasks that are not tried out, but written."""
+    monkeypatch.setattr(Prober, "find_plan", lambda prober, extract: PLAN)
+    (tmp_path / "gates.py").write_text(LIBRARY)
+    return MineSettings([str(tmp_path / "gates.py")], tmp_path / "tasks", admission=False)
+
+
+def test_a_folder_of_tasks_that_vanishes_is_bad_input(gates: MineSettings) -> None:
+    with pytest.raises(BadInput, match="tasks: cannot be written") as caught:
+        mine(gates, lambda what: shutil.rmtree(gates.folder, ignore_errors=True))
+    assert "-o FOLDER" in caught.value.hint
+
+
+def test_what_lies_in_the_folder_of_tasks_is_not_overwritten(gates: MineSettings) -> None:
+    (gates.folder / "gates_gate.py").mkdir(parents=True)
+    (gates.folder / "gates_gate_2.py").write_bytes(b"\xff")
+    (gates.folder / "mined.jsonl").write_bytes(b"\xff\n")
+    assert set(mine(gates, lambda what: None).tasks) == {"gates_gate_3", "gates_almost_constant"}
+    assert (gates.folder / "gates_gate_2.py").read_bytes() == b"\xff"
 
 
 def test_a_folder_becomes_tasks_once(

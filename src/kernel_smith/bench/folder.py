@@ -18,12 +18,13 @@ from kernel_smith.bench.report import markdown
 from kernel_smith.bench.rows import final_evaluation, winner_of
 from kernel_smith.bench.scores import boards
 from kernel_smith.bench.tables import curves_csv, problems_csv, scores_csv
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of, writing
 from kernel_smith.records import Candidate, Evaluation
 from kernel_smith.records.bench import BenchResult, BenchRow, Board, Place
 from kernel_smith.runs.state import RunState
 
 RESULT = "result.json"
+_OTHER_FOLDER = "choose another folder with --output FOLDER"
 _HINT = "run `kernel-smith bench SUITE --output FOLDER` first, or name its folder"
 
 
@@ -38,14 +39,12 @@ def write_result(folder: Path, result: BenchResult) -> list[Board]:
         "curves.csv": curves_csv(result.rows, result.stamp.refused),
         RESULT: result.model_dump_json(indent=1) + "\n",
     }
-    try:
+    with writing(folder, _OTHER_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             draft = folder / f".{name}.new"
             draft.write_text(text, encoding="utf-8", errors="replace")  # names of files are bytes
             draft.replace(folder / name)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
     return scored
 
 
@@ -72,14 +71,12 @@ def _write_winner(
     folder: Path, row: BenchRow, candidate: Candidate, evaluation: Evaluation
 ) -> None:
     path = winner_path(folder, row)
-    try:
+    with writing(folder, _OTHER_FOLDER):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(candidate.source, encoding="utf-8")
         path.with_suffix(".json").write_text(
             evaluation.model_dump_json(indent=1) + "\n", encoding="utf-8"
         )
-    except OSError as error:
-        raise _unwritable(folder, error) from None
 
 
 def winner_path(folder: Path, row: BenchRow) -> Path:
@@ -93,10 +90,8 @@ def read_result(path: Path) -> BenchResult:
     try:
         return BenchResult.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise BadInput(
-            f"{file}: cannot be read ({reason}), expected a result", hint=_HINT
-        ) from None
+        what = f"{file}: cannot be read ({reason_of(error)}), expected a result"
+        raise BadInput(what, hint=_HINT) from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -105,8 +100,3 @@ def read_result(path: Path) -> BenchResult:
 
 def result_folder(path: Path) -> Path:
     return path.parent if path.name == RESULT else path
-
-
-def _unwritable(folder: Path, error: OSError) -> BadInput:
-    what = f"{folder}: cannot be written ({error.strerror or error})"
-    return BadInput(what, hint="choose another folder with --output FOLDER")

@@ -24,6 +24,7 @@ from kernel_smith.records.bench import BenchRow, Status
 from kernel_smith.runs.campaign import Campaign, Key, OutOfTime
 from kernel_smith.runs.loop import Audience
 from kernel_smith.runs.state import RunState
+from kernel_smith.search.offered import MethodFailed
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,8 @@ class Runner:
             row = self._unfinished(job)
         except NoProgram as reason:
             row = row_without_run(job.plan.name, job.problem, "incorrect", str(reason))
+        except MethodFailed as error:
+            row = self._troubled(job, "failed", error.what)
         except UserError as error:
             kind = unfit(error)
             if kind is None:

@@ -17,6 +17,7 @@ from kernel_smith.bench.categories import OTHER, category
 from kernel_smith.bench.flashinfer import is_flashinfer, read_definitions
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Precision, Task
+from kernel_smith.records.letters import in_letters
 from kernel_smith.tasks import SUITES, builtin_tasks, read_task, with_precision
 
 KERNELBENCH_LEVELS = ("level1", "level2", "level3")
@@ -88,6 +89,11 @@ def find_problems(
             if known is not None and known.task != problem.task:
                 problem = replace(problem, name=f"{problem.suite}/{problem.name}")
             found[problem.name] = problem
+    if not found:
+        raise BadInput(
+            f"{', '.join(words)}: no problems there, expected .py files or folders with a task.py",
+            hint="name a folder such as KernelBench's level1, a file, or a suite of ours: cpu",
+        )
     chosen = selection.of(list(found.values()))
     if not chosen:
         raise BadInput(
@@ -156,18 +162,13 @@ def _file(path: Path, suite: str, within: Path | None = None) -> Problem:
     name = str(place.relative_to(within)) if within and within != place else place.name
     level = _level(path.resolve())
     name = name if level == _ALONE or name.startswith(level) else f"{level}/{name}"
-    name, suite = _in_letters(name), _in_letters(suite)
+    name, suite = in_letters(name), in_letters(suite)
     try:
         task = read_task(path)
     except BadInput as error:
         why = error.what.replace(f"{path.parent}/", "")
         return Problem(name, suite, level, Precision.STRICT, why_broken=why)
     return Problem(name, suite, level, task.precision, task)
-
-
-def _in_letters(name: str) -> str:
-    """Replace what of a file's name is no text, and could not be written down."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _level(path: Path) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kernel_smith.bench.suites import Problem
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.records import MAX_SOURCE, Candidate
 
 _NUMBER = re.compile(r"\d+")
@@ -62,9 +62,9 @@ def _read(path: Path, folder: Path, backend: str) -> Candidate:
     try:
         source = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(
-            f"{path}: cannot be read ({reason}), expected a program", hint="mend it or remove it"
+            f"{path}: cannot be read ({reason_of(error)}), expected a program",
+            hint="mend it or remove it",
         ) from None
     if len(source) > MAX_SOURCE:
         raise BadInput(

@@ -13,7 +13,7 @@ from pydantic import Field
 from kernel_smith.bench.folder import winner_path
 from kernel_smith.bench.scores import EAGER
 from kernel_smith.bench.suites import Problem, Selection, find_problems
-from kernel_smith.errors import BadInput, InternalError, UserError
+from kernel_smith.errors import BadInput, InternalError, UserError, reason_of
 from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.records import Candidate, Evaluation, Interval, Record, Stage, Task
 from kernel_smith.records.bench import Arm, BenchResult, BenchRow
@@ -89,7 +89,7 @@ def _material(
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})", hint=hint) from None
+        raise BadInput(f"{path}: cannot be read ({reason_of(error)})", hint=hint) from None
     candidate = Candidate(backend=arm.backend, source=source, name=path.name)
     if candidate.content_hash != row.winner:
         raise BadInput(f"{path}: not the program that the result speaks of", hint=hint)

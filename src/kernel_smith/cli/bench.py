@@ -303,8 +303,8 @@ def _show(result: BenchResult, output: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(result.model_dump(mode="json"))
         return
-    console.print(summarise(result.rows, boards), markup=False)
-    console.print(f"The result is in {output}: report.md, scores.csv, result.json.", markup=False)
+    console.print(summarise(result.rows, boards))
+    console.print(f"The result is in {output}: report.md, scores.csv, result.json.")
     folder = shlex.quote(str(output))
     if any(row.status == "unfinished" for row in result.rows):
         print_next(_same_command(), "go on")
@@ -326,7 +326,7 @@ def _warn_of_unused(plans: Sequence[Plan], jobs: Sequence[Job]) -> None:
         unused = unused_programs(plan.told, problems) if plan.told is not None else []
         if unused:
             what = f"{len(unused)} files of {plan.told} belong to no problem, such as {unused[0]}"
-            errors.print(f"note: {what}", markup=False)
+            errors.print(f"note: {what}")
 
 
 def _baselines(named: list[str] | None, backend: str) -> Any:

@@ -54,10 +54,10 @@ def list_problems(
     )
     for each in found:
         if each.why_broken:
-            console.print(f"broken: {each.why_broken}", markup=False)
+            console.print(f"broken: {each.why_broken}")
     counts = Counter(each.category for each in found)
     shown = "; ".join(f"{name} {count}" for name, count in counts.most_common())
     categories = counted(len(counts), "category", "categories")
-    console.print(f"{counted(len(found), 'problem')} in {categories}: {shown}", markup=False)
+    console.print(f"{counted(len(found), 'problem')} in {categories}: {shown}")
     words = shlex.join(["kernel-smith", "bench", *suites])
     print_next(f"{words} --method greedy --evaluations 10", "solve them")

@@ -11,7 +11,14 @@ import typer
 
 from kernel_smith.cli.exit_codes import NEGATIVE, UNDECIDED
 from kernel_smith.cli.options import EngineAddress, Lanes, Quiet
-from kernel_smith.cli.output import console, errors, print_json, print_next, progress
+from kernel_smith.cli.output import (
+    console,
+    errors,
+    print_json,
+    print_next,
+    print_text,
+    progress,
+)
 from kernel_smith.errors import BadInput
 from kernel_smith.records import Interval
 from kernel_smith.records.counts import counted
@@ -49,14 +56,14 @@ def report(
     if format == "json":
         print_json({"boards": [board.model_dump(mode="json") for board in scored]})
     elif format == "csv":
-        print(scores_csv(scored), end="")
+        print_text(scores_csv(scored))
     elif format == "markdown" and len(read) == 1:
-        print(markdown(next(iter(read.values())), scored), end="")
+        print_text(markdown(next(iter(read.values())), scored))
     elif format == "markdown":
-        print(leaderboard(scored))
+        print_text(leaderboard(scored) + "\n")
     else:
         rows = [row for result in read.values() for row in result.rows]
-        console.print(summarise(rows, scored), markup=False)
+        console.print(summarise(rows, scored))
         print_next(_viewed(list(read)), "look at it, as one HTML file")
 
 
@@ -80,7 +87,7 @@ def join(
     whole = joined.result
     scored = write_result(output, whole)
     joined.copy_winners(output)
-    console.print(summarise(whole.rows, scored), markup=False)
+    console.print(summarise(whole.rows, scored))
     print_next(_viewed([str(output)]), "look at it, as one HTML file")
 
 
@@ -120,7 +127,7 @@ def compare(
         for each in comparisons:
             _print_comparison(each)
         for each in failed:
-            console.print(f"fails: {fail_if} ({each.b}, {each.precision})", markup=False)
+            console.print(f"fails: {fail_if} ({each.b}, {each.precision})")
         print_next(_viewed([split_side(each)[0] for each in (a, b)]), "look at them, side by side")
     raise typer.Exit(NEGATIVE if failed else 0)
 
@@ -131,22 +138,22 @@ def _viewed(folders: Sequence[str]) -> str:
 
 def _print_comparison(found: Comparison) -> None:
     left_out = f", {len(found.left_out)} left out" if found.left_out else ""
-    console.print(f"A  {found.a}\nB  {found.b}", markup=False)
-    console.print(f"{found.precision}: {counted(found.paired, 'problem')}{left_out}", markup=False)
+    console.print(f"A  {found.a}\nB  {found.b}")
+    console.print(f"{found.precision}: {counted(found.paired, 'problem')}{left_out}")
     for name, change in (
         ("correct", found.correct),
         ("fast_1", found.fast_1),
         ("AMSR", found.amsr),
     ):
-        console.print(f"  {name:<9}{_change(change)}", markup=False)
+        console.print(f"  {name:<9}{_change(change)}")
     ratio = "-" if found.ratio is None else _interval(found.ratio)
-    console.print(f"  B over A {ratio} (geometric mean where both are solved)", markup=False)
+    console.print(f"  B over A {ratio} (geometric mean where both are solved)")
     for name in ("gained", "lost", "faster", "slower", "left_out"):
         named = getattr(found, name)
         if named:
             more = f", and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
             shown = ", ".join(named[:_MOST_NAMED])
-            console.print(f"  {name.replace('_', ' ')} {len(named)}: {shown}{more}", markup=False)
+            console.print(f"  {name.replace('_', ' ')} {len(named)}: {shown}{more}")
     if found.other_places:
         console.print("  measured on other hardware or versions: compare speedups, not times")
 
@@ -197,12 +204,12 @@ def verify(
         print_json({"verified": [each.model_dump(mode="json") for each in found]})
     else:
         for each in found:
-            console.print(_verdict(each), markup=False)
+            console.print(_verdict(each))
         stands = sum(each.verdict == "stands" for each in found)
-        console.print(f"{stands} of {counted(len(found), 'winner')} stand", markup=False)
+        console.print(f"{stands} of {counted(len(found), 'winner')} stand")
         print_next(_viewed([str(result)]), "look at them, as one HTML file")
     if not found:
-        errors.print("note: the result has no winners", markup=False)
+        errors.print("note: the result has no winners")
     raise typer.Exit(_code(found))
 
 

@@ -55,7 +55,7 @@ class View:
             line = f"{count} {row.problem} ({row.arm}): {ending(row)}"
             self._latest = [*self._latest, line][-_LATEST:]
         if self._lines and not known:
-            errors.out(f"{line}; {self.left()}", highlight=False)
+            errors.print(f"{line}; {self.left()}")
 
     def left(self) -> str:
         """Tell how long the rest will take, from how fast it went in this session."""

@@ -36,9 +36,9 @@ def compile_and_print(
     if json:
         print_json(compiled.model_dump(mode="json"))
         return compiled.ok
-    console.print(f"{task.name} <- {path}", style="bold", markup=False)
-    console.print(render_compiled(compiled), markup=False)
-    console.print(f"Compiled by {compiled.compiler}; no GPU was used.", markup=False)
+    console.print(f"{task.name} <- {path}", style="bold")
+    console.print(render_compiled(compiled))
+    console.print(f"Compiled by {compiled.compiler}; no GPU was used.")
     command = shlex.join(["kernel-smith", *sys.argv[1:]])
     if compiled.ok:
         print_next(f"{command} --json", "the whole record")

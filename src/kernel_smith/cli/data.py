@@ -133,8 +133,8 @@ def list_filters(json: Json = False) -> None:
         print_json({"filters": rows})
         return
     for name, each in FILTERS.items():
-        console.print(f"{name} ({', '.join(used[name]) or 'on demand'})", markup=False)
-        console.print(f"  {each.explains}", markup=False)
+        console.print(f"{name} ({', '.join(used[name]) or 'on demand'})")
+        console.print(f"  {each.explains}")
     print_next("kernel-smith data build -o FOLDER --filter NAME", "use only those that you name")
 
 
@@ -156,14 +156,14 @@ def _settings(**fields: Any) -> BuildSettings:
 def _print_result(settings: BuildSettings, result: BuildResult) -> None:
     kept = sum(result.rows.values())
     read = counted(result.steps_read, "step")
-    console.print(f"{counted(kept, 'example')} of {read}", style="bold", markup=False)
+    console.print(f"{counted(kept, 'example')} of {read}", style="bold")
     for split, rows in result.rows.items():
         tasks = result.tasks[split]
-        console.print(f"{split}: {counted(rows, 'row')} of {counted(tasks, 'task')}", markup=False)
+        console.print(f"{split}: {counted(rows, 'row')} of {counted(tasks, 'task')}")
     _print_counts("refused by", result.refused)
     _print_counts("left out", result.left_out)
     for path in result.files:
-        console.print(str(path), markup=False)
+        console.print(str(path))
     folder = shlex.quote(str(result.folder))
     if f"trl-{settings.purpose}" in {path.parent.name for path in result.files}:
         print_next(f"kernel-smith train {settings.purpose} {folder} --model MODEL -o OUT", "learn")
@@ -174,4 +174,4 @@ def _print_result(settings: BuildSettings, result: BuildResult) -> None:
 def _print_counts(title: str, counts: dict[str, int]) -> None:
     said: Sequence[str] = [f"{name} {count}" for name, count in counts.items() if count]
     if said:
-        console.print(f"{title}: {', '.join(said)}", markup=False)
+        console.print(f"{title}: {', '.join(said)}")

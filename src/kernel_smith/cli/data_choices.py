@@ -76,8 +76,7 @@ def choices(
         return
     console.print(
         f"{output}: {counted(count, 'question')} about {counted(edits, 'judged edit')} of "
-        f"{counted(len(left), 'family', 'families')}",
-        markup=False,
+        f"{counted(len(left), 'family', 'families')}"
     )
     command = ["kernel-smith", "train", "chooser", str(output), "--model", "MODEL", "-o", "chooser"]
     print_next(shlex.join(command), "train a model to choose")

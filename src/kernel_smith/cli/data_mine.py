@@ -71,16 +71,15 @@ def mine(
 
 
 def _print(summary: Summary, folder: Path) -> None:
-    console.print(f"{folder}: {counted(summary.written, 'task')}", style="bold", markup=False)
+    console.print(f"{folder}: {counted(summary.written, 'task')}", style="bold")
     console.print(
         f"  {summary.found} classes, {summary.standalone} stand alone, "
-        f"{summary.ran} run, {summary.written} written",
-        markup=False,
+        f"{summary.ran} run, {summary.written} written"
     )
     for reason, count in list(summary.refusals.items())[:_SHOWN_REASONS]:
-        console.print(f"  {count:6} {reason}", markup=False)
+        console.print(f"  {count:6} {reason}")
     for what in summary.missing:
-        console.print(f"  not enforced on this machine: {what}", markup=False)
+        console.print(f"  not enforced on this machine: {what}")
     if summary.tasks:
         path = folder / f"{next(iter(summary.tasks))}.py"
         print_next(shlex.join(["kernel-smith", "tasks", "show", str(path)]), "see one of them")

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import typer
 
-from kernel_smith.cli.output import console, print_json, print_next
+from kernel_smith.cli.output import console, print_json, print_next, print_titled
 from kernel_smith.errors import MissingPrerequisite
 
 # What the checks need is imported in them: it would double the time that `--help` takes.
@@ -36,6 +36,9 @@ _TORCH_FOR = {
 }
 
 
+_COLOURS = {"ok": "green", "degraded": "yellow", "missing": "red"}
+
+
 class Check(NamedTuple):
     name: str
     state: State
@@ -49,15 +52,11 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
     if json:
         print_json({"checks": [check._asdict() for check in checks]})
     else:
-        marks = {
-            "ok": "[green]ok[/]      ",
-            "degraded": "[yellow]degraded[/]",
-            "missing": "[red]missing[/] ",
-        }
         for check in checks:
-            console.print(f"{marks[check.state]}  {check.name}: {check.found}")
+            found = f" {check.name}: {check.found}"
+            print_titled(f"{check.state:8}", _COLOURS[check.state], found, console)
             if check.remedy:
-                console.print(f"          hint: {check.remedy}", markup=False)
+                console.print(f"          hint: {check.remedy}")
         print_next("kernel-smith tasks list", "what to evaluate")
     essential = any(check.state == "missing" for check in checks)
     raise typer.Exit(_MISSING_PREREQUISITE if essential else 0)

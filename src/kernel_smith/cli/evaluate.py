@@ -199,15 +199,14 @@ def _watched(
 
 
 def _print(evaluation: Evaluation, title: str, *, from_cache: bool) -> None:
-    console.print(title, style="bold", markup=False)
-    console.print(render(evaluation), markup=False)
+    console.print(title, style="bold")
+    console.print(render(evaluation))
     machine = evaluation.environment
     gpu = evaluation.device
     device = f"{gpu.name} (driver {gpu.driver}, CUDA {gpu.runtime}), " if gpu else ""
     console.print(
         f"Measured on {device}{machine.processor} ({machine.machine}), {machine.kernel}, "
-        f"torch {machine.torch}, {machine.compiler}.",
-        markup=False,
+        f"torch {machine.torch}, {machine.compiler}."
     )
     _print_next(evaluation, from_cache=from_cache)
 

@@ -41,7 +41,7 @@ def audience(*, as_json: bool, quiet: bool) -> Iterator[Audience]:
         with Live(panel, console=errors, refresh_per_second=4):
             yield panel.see
     else:
-        yield lambda event, state: _print_line(event, state, errors.out)
+        yield lambda event, state: _print_line(event, state, errors.print)
 
 
 def _print_event(event: Event, state: RunState) -> None:

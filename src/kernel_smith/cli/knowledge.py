@@ -66,7 +66,7 @@ def _show(sections: tuple[Section, ...], as_json: bool) -> None:
     if as_json:
         print_json({"sections": [section.model_dump(mode="json") for section in sections]})
     else:
-        console.print("\n\n".join(part.markdown for part in sections), markup=False)
+        console.print("\n\n".join(part.markdown for part in sections))
 
 
 def _list(as_json: bool) -> None:
@@ -78,6 +78,6 @@ def _list(as_json: bool) -> None:
         return
     width = max(len(each.topic) for each in guides)
     for each in guides:
-        console.print(f"{each.topic:{width}}  {each.title}", markup=False)
+        console.print(f"{each.topic:{width}}  {each.title}")
     print_next("kernel-smith knowledge cpp", "read one")
     print_next("kernel-smith knowledge --task row_softmax", "what helps with a task, here")

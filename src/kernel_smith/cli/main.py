@@ -37,9 +37,20 @@ from kernel_smith.cli import (
 )
 from kernel_smith.cli.help_words import command_tree
 from kernel_smith.cli.output import print_error
-from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite, UserError
+from kernel_smith.errors import (
+    BadInput,
+    InternalError,
+    MissingPrerequisite,
+    UserError,
+    reason_of,
+)
 
 _INTERRUPTED = 130
+_DEFECT = (
+    "this is a defect of kernel-smith, not of your files; please report it with the text above and "
+    "the output of `kernel-smith doctor --json`"
+)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 # What the framework raises for words that it does not understand; it has no public name there.
 _UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
@@ -159,13 +170,13 @@ def _of_the_unexpected(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         print_error(f"{error.filename}: longer than a file's name can be", "choose a shorter name")
         return BadInput.exit_code
-    what = str(error)
-    if not isinstance(error, InternalError):
+    if isinstance(error, OSError) and error.errno in _NOT_ALLOWED and error.filename:
+        what = f"{error.filename}: {reason_of(error)}"
+        print_error(what, "have its owner give you permission, or name another place")
+        return BadInput.exit_code
+    if isinstance(error, InternalError):
+        print_error(f"internal: {error}", error.hint or _DEFECT)
+    else:
         traceback.print_exc()
-        what = f"{type(error).__name__}: {what}"
-    print_error(
-        f"internal: {what}",
-        "this is a defect of kernel-smith, not of your files; please report it with the text "
-        "above and the output of `kernel-smith doctor --json`",
-    )
+        print_error(f"internal: {type(error).__name__}: {error}", _DEFECT)
     return InternalError.exit_code

@@ -44,7 +44,7 @@ from kernel_smith.cli.options import (
 from kernel_smith.cli.output import command_of, console, print_next
 from kernel_smith.cli.task_words import words_of
 from kernel_smith.cli.variants import default_folder, is_untimed, show_variants
-from kernel_smith.errors import Interrupted
+from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import RunConfig, RunStarted, Task
 
 if TYPE_CHECKING:
@@ -259,13 +259,17 @@ def _evolve(
     quiet: bool,
 ) -> None:
     from kernel_smith.runs.loop import EXHAUSTED
+    from kernel_smith.search.offered import MethodFailed
 
     again = command_of("resume", run.state.run, store=store)
     try:
         _run_loop(run, engine, patience, as_json=as_json, quiet=quiet)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, MethodFailed) as stop:
         if not is_untimed(run.state):
             _show_best(run, store, output, as_json=as_json)
+        if isinstance(stop, MethodFailed):
+            hint = f"every step is kept; correct the method, then go on: {again}"
+            raise BadInput(stop.what, hint=hint) from None
         raise Interrupted("interrupted; every step is kept", hint=f"go on: {again}") from None
     if is_untimed(run.state):
         folder = output or default_folder(run.state.task, run.state.config.backend)
@@ -334,12 +338,12 @@ def _show_best(run: Run, store: Path | None, output: Path | None, *, as_json: bo
         found = {"run": state.run, "best": str(path), "score": best.score}
         print(dumps(found | describe_confirmation(state)), flush=True)
     else:
-        console.print(render(state.confirmation or best.evaluation), markup=False)
-        console.print(confirmation_in_words(state), markup=False)
-        console.print(f"The kernel is in {path}.", markup=False)
+        console.print(render(state.confirmation or best.evaluation))
+        console.print(confirmation_in_words(state))
+        console.print(f"The kernel is in {path}.")
         said = advice(state, path)
         colour = "green" if said.startswith("Use it") else "yellow"
-        console.print(said, style=f"bold {colour}", markup=False)
+        console.print(said, style=f"bold {colour}")
         name, *options = words_of(state.task)
         command = ["kernel-smith", "evaluate", name, str(path), *options]
         command += ["--backend", state.config.backend, "--fresh"]
@@ -366,8 +370,8 @@ def _explain_nothing(run: Run) -> None:
 
     for step in run.state.steps.values():
         if step.evaluation is not None:
-            console.print(f"{step.proposal.candidate.name}:", markup=False)
-            console.print(render(step.evaluation), markup=False)
+            console.print(f"{step.proposal.candidate.name}:")
+            console.print(render(step.evaluation))
             return
 
 

@@ -11,14 +11,15 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from kernel_smith.errors import BadInput
@@ -33,13 +34,26 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tabs and ends
 
 
 class _Output(Console):
-    """A console that shows control characters, which others may have put into a name, as what they
-    are; where it is a terminal, it breaks what has no markup between words."""
+    """A console that prints texts as they are: control characters, which others may have put into a
+    name, are shown as what they are, and neither brackets nor colons mean anything. Where it is a
+    terminal, it breaks lines between words."""
+
+    def __init__(self, **options: Any) -> None:
+        if os.environ.get("COLUMNS") == "0":  # that is, unknown: rich would print nothing at all
+            options = {"width": shutil.get_terminal_size().columns, **options}
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
         shown = [self._shown(each) if isinstance(each, str) else each for each in objects]
         words = all(isinstance(each, str) for each in objects)
         super().print(*shown, soft_wrap=words if soft_wrap is None else soft_wrap, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render anything, a panel or a cell of a table, without control characters but rich's."""
+        for part in super().render(renderable, options):
+            yield part if part.control else part._replace(text=without_control(part.text))
 
     def _shown(self, words: str) -> str:
         plain = without_control(words)
@@ -65,7 +79,7 @@ def _broken_line(line: str, width: int) -> str:
     words = line.lstrip()
     begin = len(line) - len(words)
     label = _LABEL.match(words)
-    below = begin + label.end() if label else 2 + 2 * begin
+    below = begin + label.end() if label and 2 * label.end() < width else 2 + 2 * begin
     return textwrap.fill(
         words,
         width,
@@ -77,8 +91,8 @@ def _broken_line(line: str, width: int) -> str:
     )
 
 
-errors = _Output(stderr=True, highlight=False)
-console = _Output(highlight=False)
+errors = _Output(stderr=True)
+console = _Output()
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -87,17 +101,22 @@ def print_json(value: dict[str, Any]) -> None:
     sys.stdout.write("\n")
 
 
+def print_text(text: str) -> None:
+    """A whole text on stdout, to the letter, except at a terminal, which would obey some."""
+    sys.stdout.write(without_control(text) if sys.stdout.isatty() else text)
+
+
 def print_error(what: str, hint: str | None = None) -> None:
-    _print_titled("error:", "bold red", what)
+    print_titled("error:", "bold red", what, errors)
     if hint:
-        _print_titled("hint:", "bold cyan", hint)
+        print_titled("hint:", "bold cyan", hint, errors)
 
 
-def _print_titled(title: str, style: str, words: str) -> None:
+def print_titled(title: str, style: str, words: str, where: Console) -> None:
     text = without_control(f"{title} {words}")
-    shown = Text(broken(text, errors.width) if errors.is_terminal else text)
+    shown = Text(broken(text, where.width) if where.is_terminal else text)
     shown.stylize(style, 0, len(title))
-    errors.print(shown, soft_wrap=True)
+    where.print(shown, soft_wrap=True)
 
 
 def print_next(command: str, why: str) -> None:
@@ -120,7 +139,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda what: None
     elif errors.is_terminal:
         with errors.status("starting") as status:
-            yield lambda what: status.update(what)
+            yield lambda what: status.update(Text(what))
     else:
         yield lambda what: errors.print(f"... {what}")
 
@@ -172,34 +191,40 @@ def print_columns(rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> N
     """Print a table, its heads first: where it is piped, a line for each row.
 
     At a terminal the last cell of a row is broken between words. A narrow one has no room for the
-    columns `spare`, the first of which are left out first.
+    columns `spare`, the first of which are left out first; where that does not help, there are
+    lines again, since a name that is cut off is of no use.
     """
+    rows = [[without_control(cell) for cell in row] for row in rows]
     if console.is_terminal:
-        console.print(_table(rows, spare, console.width))
-        return
+        for name in spare:
+            if _fits(rows):
+                break
+            at = rows[0].index(name)
+            rows = [[*row[:at], *row[at + 1 :]] for row in rows]
+        if _fits(rows):
+            console.print(_table(rows))
+            return
     widths = _widths(rows)
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        console.print("  ".join(cells).rstrip(), markup=False)
+        console.print("  ".join(cells).rstrip())
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def _table(rows: Sequence[Sequence[str]], spare: Sequence[str], width: int) -> Table:
+def _fits(rows: Sequence[Sequence[str]]) -> bool:
+    *widths, last = _widths(rows)
+    return sum(width + 2 for width in widths) + min(last, _LEAST_WORDS) <= console.width
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
     from rich.table import Table
 
-    widths = _widths(rows)
-    widths[-1] = min(widths[-1], _LEAST_WORDS)
-    shown = list(range(len(rows[0])))
-    for name in spare:
-        if sum(widths[at] + 2 for at in shown) - 2 <= width:
-            break
-        shown.remove(list(rows[0]).index(name))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for at in shown:
-        table.add_column(escape(rows[0][at]), no_wrap=at < len(rows[0]) - 1)
+    for at, head in enumerate(rows[0], 1):
+        table.add_column(head, no_wrap=at < len(rows[0]))
     for row in rows[1:]:
-        table.add_row(*(escape(row[at]) for at in shown))
+        table.add_row(*row)
     return table

@@ -10,7 +10,14 @@ import typer
 from kernel_smith.cli import exit_codes
 from kernel_smith.cli.candidates import read_candidate, write_candidate
 from kernel_smith.cli.options import EngineAddress, Quiet, RunName, StoreFile
-from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
+from kernel_smith.cli.output import (
+    command_of,
+    console,
+    print_json,
+    print_next,
+    print_text,
+    progress,
+)
 from kernel_smith.errors import BadInput, Interrupted
 from kernel_smith.records import Evaluation
 
@@ -58,7 +65,7 @@ def ask(
         print_json(given.model_dump(mode="json"))
     elif prompt:
         for message in given.messages:
-            print(f"[{message.role}]\n{message.content}\n")
+            print_text(f"[{message.role}]\n{message.content}\n\n")
     else:
         path = output or Path(f"{state.task.name}_parent.py")
         assert given.request.parent is not None
@@ -77,23 +84,23 @@ def _print(given: Assignment, path: Path) -> None:
     request = given.request
     task = f"{request.task.name} (precision {request.task.precision})"
     step = "" if given.parent_step is None else f" from step {given.parent_step}"
-    console.print(f"Improve {path}{step}, which does task {task}.", style="bold", markup=False)
-    console.print(request.hardware, markup=False)
+    console.print(f"Improve {path}{step}, which does task {task}.", style="bold")
+    console.print(request.hardware)
     assert request.parent is not None
     judged = request.parent.evaluation
     other = None if judged.beside is None else given.steps.get(judged.beside.candidate_hash)
     told = render(judged) if other is None else render(judged, f"step {other}")
-    console.print(told, markup=False)
+    console.print(told)
     for failure in request.failures:
         what = f"Tried and failed: {failure.summary}: {failure.stage.value}: {failure.reason.value}"
-        console.print(what, markup=False)
+        console.print(what)
     for lesson in request.lessons:
-        console.print(f"Learned: {lesson}", markup=False)
+        console.print(f"Learned: {lesson}")
     for exemplar in request.exemplars:
         number = given.steps.get(exemplar.candidate.content_hash)
         of_run = "" if number is None else f" of the run: step {number}"
         where = f"Another program{of_run}"
-        console.print(f"{where}, {exemplar.score:.2f}x", markup=False)
+        console.print(f"{where}, {exemplar.score:.2f}x")
 
 
 def tell(
@@ -146,12 +153,12 @@ def _print_told(told: Told) -> None:
     """The verdict, what was measured again because of it, and who leads now."""
     from kernel_smith.records.prose import render
 
-    console.print(render(told.evaluation), markup=False)
+    console.print(render(told.evaluation))
     if told.measured_again:
         console.print("It took the lead, so it was measured again before that counts:")
     for again in told.measured_again:
         who = "this program" if again.step == told.step else f"step {again.step}, the best before"
-        console.print(f"  {who}: {_shown(again.evaluation)}", markup=False)
+        console.print(f"  {who}: {_shown(again.evaluation)}")
     if told.best_step == told.step:
         console.print("This is the best of the run so far.", style="bold")
     elif told.best_step is not None:

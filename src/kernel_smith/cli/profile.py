@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from kernel_smith.cli.candidates import make_folder
 from kernel_smith.cli.output import console, print_json, print_next
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, why_no_file
 
 if TYPE_CHECKING:
     from kernel_smith.shipping.profiling import Finding
@@ -38,8 +39,9 @@ def profile(
     """
     from kernel_smith.shipping.profiling import profile_script
 
-    if not script.is_file():
-        raise BadInput(f"{script}: no such file, expected a Python program", hint="check the path")
+    if not os.path.isfile(script):  # False also where there is no permission to look
+        what = f"{script}: {why_no_file(script)}, expected a Python program"
+        raise BadInput(what, hint="check the path")
     if output is not None:
         make_folder(output)
     # What the program prints is not part of the findings.
@@ -74,15 +76,15 @@ def _facts(finding: Finding) -> dict[str, Any]:
 
 
 def _print(findings: tuple[Finding, ...], seconds: float) -> None:
-    console.print(f"{seconds:.2f} s in all", markup=False)
+    console.print(f"{seconds:.2f} s in all")
     width = max([len(one.name) for one in findings], default=4)
     figures = f"{'calls':>7s} {'per call':>11s} {'share':>6s} {'limit':>11s} {'saves':>6s}"
-    console.print(f"{'name':{width}s} {figures}  arguments", markup=False, style="bold")
+    console.print(f"{'name':{width}s} {figures}  arguments", style="bold")
     for one in findings:
         row = (
             f"{one.name:{width}s} {one.calls:7d} {1e6 * one.seconds / one.calls:8.1f} us "
             f"{one.share:6.1%} {1e6 * one.least_seconds:8.1f} us {one.possible:6.1%}  {one.shapes}"
         )
-        console.print(row, markup=False)
+        console.print(row)
         if one.why_no_task:
-            console.print(f"{'':{width}s} no task by itself: {one.why_no_task}", markup=False)
+            console.print(f"{'':{width}s} no task by itself: {one.why_no_task}")

@@ -60,7 +60,7 @@ def report(
         print_json(found | {"bytes": path.stat().st_size})
         return
     shown = ", ".join([*runs, *results.names])
-    console.print(f"{path}: {shown} ({path.stat().st_size / 1e6:.1f} MB)", markup=False)
+    console.print(f"{path}: {shown} ({path.stat().st_size / 1e6:.1f} MB)")
     print_next(f"xdg-open {shlex.quote(str(path))}", "look at it, in any browser")
 
 
@@ -93,7 +93,7 @@ def dashboard(
             )
     with _opened(store) as opened:
         live = Dashboard(_book(opened, store), ResultBook(results or []), host=host, port=port)
-        console.print(f"showing {counted(len(opened.runs()), 'run')} at {live.url}", markup=False)
+        console.print(f"showing {counted(len(opened.runs()), 'run')} at {live.url}")
         print_next(f"xdg-open {shlex.quote(live.url)}", "Ctrl-C ends it")
         with contextlib.suppress(KeyboardInterrupt):
             live.run()

@@ -41,7 +41,7 @@ def list_runs(json: Json = False, store: StoreFile = None) -> None:
         print_json({"runs": [summary.model_dump(mode="json") for summary in summaries]})
         return
     if not summaries:
-        console.print("no runs yet", markup=False)
+        console.print("no runs yet")
         print_next("kernel-smith optimize TASK", "start one")
         return
     _print_summaries(summaries)
@@ -62,9 +62,9 @@ def show(run: RunName, json: Json = False, store: StoreFile = None) -> None:
     if json:
         print_json(runs_text.as_json(history, state))
         return
-    console.print(f"{history.run}: {state}", style="bold", markup=False)
+    console.print(f"{history.run}: {state}", style="bold")
     for line in runs_text.describe(history):
-        console.print(line, markup=False)
+        console.print(line)
     if state == "interrupted":
         print_next(command_of("resume", history.run, store=store), "it was interrupted")
     elif history.best is not None:
@@ -92,7 +92,7 @@ def best(
     Default: TASK_best.py, or TASK_stepN.py.
     """
     with _opened(run, store) as (opened, history):
-        winner = _best(history) if step is None else _find(history, step)
+        winner = _best(history, store) if step is None else _find(history, step, store)
         program = opened.candidate(winner.candidate)
     which = "best" if step is None else f"step{winner.step}"
     path = output or Path(f"{history.task.name}_{which}.py")
@@ -102,7 +102,7 @@ def best(
         print_json({"run": history.run, "path": str(path), **_facts(winner)})
         return
     confirmed = "confirmed" if winner.confirmed else "not shown to be faster at full length"
-    console.print(f"{path}: step {winner.step}, {_speedup(winner)}, {confirmed}", markup=False)
+    console.print(f"{path}: step {winner.step}, {_speedup(winner)}, {confirmed}")
     name, *options = words_of(history.task)
     command = ["kernel-smith", "evaluate", name, str(path), "--backend", program.backend]
     print_next(shlex.join([*command, *options]), "measure it once more")
@@ -123,7 +123,7 @@ def diff(
     With A alone: what A changed in its parent; default: the best.
     """
     with _opened(run, store) as (opened, history):
-        old, new = _pair(history, first, second)
+        old, new = _pair(history, first, second, store)
         before, after = (opened.candidate(each.candidate).source for each in (old, new))
     names = [f"step {each.step} ({_speedup(each)})" for each in (old, new)]
     compared = before.splitlines(), after.splitlines()
@@ -132,7 +132,7 @@ def diff(
         print_json({"a": _facts(old), "b": _facts(new), "diff": lines})
         return
     for line in lines or ["the two are the same program"]:
-        console.print(line, style=_COLOURS.get(line[:1], ""), markup=False)
+        console.print(line, style=_COLOURS.get(line[:1], ""))
     lineage = command_of("runs", "lineage", history.run, str(new.step), store=store)
     print_next(lineage, "how it came to be")
 
@@ -152,7 +152,7 @@ def lineage(
     moments.
     """
     with _opened(run, store) as (_, history):
-        wanted = _best(history) if step is None else _find(history, step)
+        wanted = _best(history, store) if step is None else _find(history, step, store)
         path = history.lineage(wanted)
     pairs = list(itertools.pairwise(path))
     gains = [None, *(_gain(old, new) for old, new in pairs)]
@@ -207,7 +207,7 @@ def export(
     if json:
         print_json({"run": name, "path": where, "steps": count})
         return
-    console.print(f"{where}: {counted(count, 'step')} of {name}", markup=False)
+    console.print(f"{where}: {counted(count, 'step')} of {name}")
     print_next(command_of("runs", "show", name, store=store), "the same run in short")
 
 
@@ -221,16 +221,17 @@ def _opened(run: str, store: Path | None) -> Iterator[tuple[Store, History]]:
         yield opened, History.of(event for _, event in opened.events(name))
 
 
-def _best(history: History) -> StepFacts:
+def _best(history: History, store: Path | None) -> StepFacts:
     if history.best is None:
+        shown = command_of("runs", "show", history.run, store=store)
         raise BadInput(
             f"run {history.run} has no correct and timed candidate yet",
-            hint=f"kernel-smith runs show {history.run} says how far its steps came",
+            hint=f"{shown} says how far its steps came",
         )
     return history.best
 
 
-def _find(history: History, wanted: str) -> StepFacts:
+def _find(history: History, wanted: str, store: Path | None) -> StepFacts:
     """Return the step with this number, or whose candidate's hash starts like this."""
     if wanted.isdecimal() and int(wanted) in history.steps:
         return history.steps[int(wanted)]
@@ -246,19 +247,21 @@ def _find(history: History, wanted: str) -> StepFacts:
     raise BadInput(
         f"run {history.run} has no step or candidate {wanted!r}, expected a step's number or the "
         f"beginning of a hash ({steps})",
-        hint=f"kernel-smith runs lineage {history.run}",
+        hint=command_of("runs", "lineage", history.run, store=store),
     )
 
 
-def _pair(history: History, first: str | None, second: str | None) -> tuple[StepFacts, StepFacts]:
+def _pair(
+    history: History, first: str | None, second: str | None, store: Path | None
+) -> tuple[StepFacts, StepFacts]:
     if first is not None and second is not None:
-        return _find(history, first), _find(history, second)
-    new = _best(history) if first is None else _find(history, first)
+        return _find(history, first, store), _find(history, second, store)
+    new = _best(history, store) if first is None else _find(history, first, store)
     path = history.lineage(new)
     if len(path) < 2:
         raise BadInput(
             f"step {new.step} of {history.run} has no parent to compare with",
-            hint=f"name two: kernel-smith runs diff {history.run} A B",
+            hint=f"name two: {command_of('runs', 'diff', history.run, 'A', 'B', store=store)}",
         )
     return path[-2], new
 

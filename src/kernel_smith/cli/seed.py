@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kernel_smith.cli.candidates import write_candidate
+from kernel_smith.cli.candidates import check_writable, write_candidate
 from kernel_smith.cli.options import PrecisionName, Quiet, TaskName
 from kernel_smith.cli.output import console, print_json, print_next, progress
 from kernel_smith.cli.task_words import precision_words
@@ -59,6 +59,7 @@ def seed(
     chosen = find_recipe(recipe)
     if device != "cuda" and not chosen.anywhere:
         raise BadInput(f"recipe {recipe} is for a GPU", hint="add --device cuda")
+    check_writable(output or Path(f"{found.name}_seed.py"))
     with progress(quiet) as report:
         made = make_seed(found, device, workload, report, patience / 60, chosen)
     if own_kernels:
@@ -89,9 +90,9 @@ def _print(made: Seed, path: Path) -> None:
     plural = "" if made.kernels == 1 else "s"
     workloads = ", ".join(made.workloads)
     what = f"{made.kernels} kernel{plural} for workloads {workloads}, by torch {made.torch}"
-    console.print(f"{path}", style="bold", markup=False)
-    console.print(f"  {what}", markup=False)
+    console.print(f"{path}", style="bold")
+    console.print(f"  {what}")
     if made.library_calls:
-        console.print(f"  left to the library: {', '.join(made.library_calls)}", markup=False)
+        console.print(f"  left to the library: {', '.join(made.library_calls)}")
     for note in made.notes:
-        console.print(f"  note: {note}", markup=False)
+        console.print(f"  note: {note}")

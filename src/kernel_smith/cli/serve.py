@@ -124,7 +124,7 @@ def _serve(
                 tasks=tasks,
                 drain_seconds=drain_seconds,
             )
-            console.print(f"serving on {service.url}, jobs are kept in {store}", markup=False)
+            console.print(f"serving on {service.url}, jobs are kept in {store}")
             print_next(_first_question(service.url, clients is not None), "what it can do")
             given_back = service.run()
             if given_back:
@@ -168,9 +168,7 @@ def add(
 
     print(add_token(file, name, priority))
     errors.print("Give it to the client now; it cannot be shown again.")
-    errors.print(
-        f"next: {_serving(file)}  # a service that runs already needs no restart", markup=False
-    )
+    errors.print(f"next: {_serving(file)}  # a service that runs already needs no restart")
 
 
 def _serving(file: Path) -> str:
@@ -190,11 +188,11 @@ def list_clients(
         print_json({"clients": listed})
         return
     for client in clients:
-        console.print(f"{client.name}  priority {client.priority_cap}", markup=False)
+        console.print(f"{client.name}  priority {client.priority_cap}")
     if clients:
         print_next(_serving(file), "serve them")
     else:
-        console.print("no clients yet", markup=False)
+        console.print("no clients yet")
         adding = ["kernel-smith", "serve", "tokens", "add", str(file), "NAME"]
         print_next(shlex.join(adding), "add one")
 
@@ -205,5 +203,5 @@ def remove(file: TokenPath, name: ClientName) -> None:
     from kernel_smith.evaluation.service.auth import remove_token
 
     remove_token(file, name)
-    console.print(f"{name} is removed", markup=False)
+    console.print(f"{name} is removed")
     print_next(shlex.join(["kernel-smith", "serve", "tokens", "list", str(file)]), "who is left")

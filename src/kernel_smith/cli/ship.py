@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,7 @@ import typer
 from kernel_smith.cli.default_command import DefaultCommand
 from kernel_smith.cli.options import EngineAddress, Quiet, RunName, StoreFile
 from kernel_smith.cli.output import command_of, console, print_json, print_next, progress
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,12 @@ def ship(
     title = re.sub(r"\W", "_", found.task.name)
     if project is not None and checkout is not None:
         written, following, why = _write_patch(
-            found, lineage, output, name or title, project, checkout.expanduser().absolute()
+            found,
+            lineage,
+            output,
+            name or title,
+            project,
+            Path(os.path.expanduser(checkout)).absolute(),
         )
     else:
         written, following, why = _write_package(found, lineage, output, name or f"fast_{title}")
@@ -82,9 +88,9 @@ def ship(
         shown = {"run": found.run, "confirmed": found.confirmed, "written": written}
         print_json(shown)
     else:
-        console.print(f"{found!r}", markup=False)
+        console.print(f"{found!r}")
         for path in written:
-            console.print(f"  {path}", markup=False)
+            console.print(f"  {path}")
         print_next(following, why)
     raise typer.Exit(0 if found.confirmed else 1)
 
@@ -112,12 +118,12 @@ def _write_patch(
 
     target, op = find_target(project), op_of(found, name)
     patch = make_patch(target, op, checkout)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(with_text(patch, target, op, found, lineage), "utf-8")
+    with writing(to, "choose a file with -o FILE"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(with_text(patch, target, op, found, lineage), "utf-8")
     for program in patch.unformatted_by:
         console.print(
-            f"note: {program} is not installed here, so {project} may want it in another form",
-            markup=False,
+            f"note: {program} is not installed here, so {project} may want it in another form"
         )
     apply = f"git -C {checkout} apply {to.absolute()}"
     return [str(to), *patch.files], apply, "then run its tests there"
@@ -159,7 +165,12 @@ def verify(
     found, _ = _winner(run, store)
     root = "." if project is None else find_target(project).root
     task = task_against(
-        found.task, checkout.expanduser().absolute(), root, function, call, exact=not inexact
+        found.task,
+        Path(os.path.expanduser(checkout)).absolute(),
+        root,
+        function,
+        call,
+        exact=not inexact,
     )
     with progress(quiet) as report, engines.open_engine(engine) as judges:
         report(f"holding {found.task.name} against {function}")
@@ -179,7 +190,7 @@ def _print_comparison(evaluation: Evaluation, function: str) -> None:
     from kernel_smith.shipping.verify import comparison
 
     for line in comparison(evaluation, function):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _winner(run: str, store: Path | None) -> tuple[Optimized, Sequence[StepFacts]]:

@@ -60,17 +60,15 @@ def show(task: TaskName, json: Json = False) -> None:
     if json:
         print_json(found.model_dump(mode="json"))
         return
-    console.print(f"{found.name} ({found.family})", style="bold", markup=False)
-    console.print(found.description, markup=False)
-    console.print(f"precision: {found.precision}", markup=False)
+    console.print(f"{found.name} ({found.family})", style="bold")
+    console.print(found.description)
+    console.print(f"precision: {found.precision}")
     for workload in found.workloads:
-        console.print(
-            f"workload {workload.name}: {workload.params} weight {workload.weight:g}", markup=False
-        )
+        console.print(f"workload {workload.name}: {workload.params} weight {workload.weight:g}")
     for backend, path in found.starts.items():
-        console.print(f"starting kernel ({backend}): {path}", markup=False)
+        console.print(f"starting kernel ({backend}): {path}")
     console.print()
-    console.print(found.source, markup=False)
+    console.print(found.source)
     _print_evaluate(task, found)
 
 
@@ -101,11 +99,11 @@ def check(
     else:
         for workload, finding in findings:
             said = f"{finding.value}: {FINDINGS[finding].sentence}"
-            console.print(f"workload {workload}: {said}", markup=False)
+            console.print(f"workload {workload}: {said}")
         verdict = f"{'refused' if refused else 'admitted'} (precision {found.precision})"
-        console.print(f"{found.name}: {verdict}", style="bold", markup=False)
+        console.print(f"{found.name}: {verdict}", style="bold")
         if refused:
-            console.print(f"Fix it: {remedy_for({f for _, f in refused})}.", markup=False)
+            console.print(f"Fix it: {remedy_for({f for _, f in refused})}.")
             flags = [f"--admit {name}" for name in sorted({f.value for _, f in refused})]
             options = " ".join([*flags, *precision_words(found)])
             command = f"kernel-smith evaluate {shlex.quote(task)} CANDIDATE {options}"

@@ -156,9 +156,7 @@ def chooser(
     elif is_main_process():
         adapter = trained.final / "adapter"
         policy = adapter if adapter.is_dir() else trained.final
-        console.print(
-            f"After {counted(trained.steps, 'step')} the best chooser is in {policy}.", markup=False
-        )
+        console.print(f"After {counted(trained.steps, 'step')} the best chooser is in {policy}.")
         command = ["kernel-smith", "optimize", "TASK", "--proposer", "chooser"]
         print_next(shlex.join([*command, "--policy", str(policy)]), "let it choose edits")
 
@@ -177,7 +175,7 @@ def merge(
     if json:
         print_json({"model": str(output)})
     else:
-        console.print(f"The model is in {output}.", markup=False)
+        console.print(f"The model is in {output}.")
         _print_how_to_serve(output)
 
 
@@ -214,7 +212,7 @@ def _show(trained: Trained, *, as_json: bool) -> None:
         )
         return
     where = model if merged else adapter
-    console.print(f"After {counted(trained.steps, 'step')} the model is in {where}.", markup=False)
+    console.print(f"After {counted(trained.steps, 'step')} the model is in {where}.")
     if not merged:
         command = shlex.join(["kernel-smith", "train", "merge", str(adapter), "-o", str(model)])
         print_next(command, "make a model of the adapter")

@@ -36,7 +36,7 @@ def show_variants(state: RunState, folder: Path, *, as_json: bool) -> bool:
         print(dumps({"run": state.run, "variants": str(folder), "correct": len(correct)}))
         return changed
     shown = f"{len(correct)} of {evaluated} programs are correct as far as can be checked here."
-    console.print(f"{shown} None was timed. They are in {folder}.", markup=False)
+    console.print(f"{shown} None was timed. They are in {folder}.")
     backend, pattern = state.config.backend, f"{shlex.quote(str(folder))}/*.py"
     print_next(
         f"kernel-smith optimize {shlex.join(words_of(state.task))} --backend {backend} "

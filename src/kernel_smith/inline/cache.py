@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernel_smith.errors import MissingPrerequisite
+from kernel_smith.errors import MissingPrerequisite, reason_of
 from kernel_smith.inline.dialects import recipe
 from kernel_smith.inline.toolchain import Toolchain
 
@@ -33,10 +33,18 @@ _PROCESSOR_ROWS = frozenset(
 def cache_root() -> Path:
     """Tell where this user's caches lie: `$KERNEL_SMITH_CACHE`, or the usual place for caches."""
     if chosen := os.environ.get("KERNEL_SMITH_CACHE"):
-        return Path(chosen).expanduser().absolute()
+        return Path(os.path.expanduser(chosen)).absolute()
     if shared := os.environ.get("XDG_CACHE_HOME"):
-        return Path(shared).expanduser().absolute() / "kernel-smith"
-    return Path.home() / ".cache" / "kernel-smith"
+        return Path(os.path.expanduser(shared)).absolute() / "kernel-smith"
+    return _home() / ".cache" / "kernel-smith"
+
+
+def _home() -> Path:
+    """Return this user's home; the root, as containers have it, for one who has none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def keep_text(path: Path, text: str) -> None:
@@ -122,7 +130,7 @@ class ObjectCache:
                     staging.rename(entry)
             kept = self.get(key)
         except OSError as problem:
-            raise _unusable(self.folder, str(problem)) from problem
+            raise _unusable(self.folder, reason_of(problem)) from problem
         if kept is None:
             raise _unusable(self.folder, "what was written there cannot be read back")
         return kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.records import MAX_SOURCE, Candidate
 
 _EXPECTED = "expected a Python file with class ModelNew"
@@ -17,8 +17,9 @@ def read_candidate(path: Path, backend: str) -> Candidate:
         with path.open(encoding="utf-8-sig") as file:
             source = file.read(MAX_SOURCE + 1)  # a file of weights may have been meant by mistake
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise BadInput(f"{path}: cannot be read ({reason}), {_EXPECTED}", hint=_HINT) from None
+        raise BadInput(
+            f"{path}: cannot be read ({reason_of(error)}), {_EXPECTED}", hint=_HINT
+        ) from None
     return make_candidate(source, backend, path.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel_smith.records.counts import counted
 from kernel_smith.records.device_prose import (
     render_compiled,
     render_kernels,
@@ -165,7 +166,7 @@ def _workload(workload: WorkloadTiming, *, on_device: bool) -> list[str]:
     way = ways[workload.way] if on_device else ""
     lines = [
         f"  {workload.workload}: {seconds(own.p50)} per call (P99 {seconds(own.p99)}){way}, "
-        f"{workload.rounds} rounds, {workload.calls} checked calls"
+        f"{counted(workload.rounds, 'round')}, {counted(workload.calls, 'checked call')}"
     ]
     if workload.plain_p50 is not None:
         lines.append(f"    {_launching(own.p50, workload.plain_p50)}")

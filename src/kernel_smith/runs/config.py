@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.records import Budget, Candidate, RunConfig, Task
 from kernel_smith.runs.first_programs import begin_with
 from kernel_smith.runs.method_file import declared_config, is_method_file, read_method
@@ -158,7 +158,7 @@ def own_starts(task: Task, backend: str) -> list[Candidate]:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
-            f"{path}: the starting kernel of task {task.name} cannot be read ({error})",
+            f"{path}: the starting kernel of task {task.name} cannot be read ({reason_of(error)})",
             hint="mend the file, or name another program: --start FILE",
         ) from None
     return [Candidate(backend=backend, source=source, name=path.name)]

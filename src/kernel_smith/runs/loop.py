@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kernel_smith.errors import BadInput, InternalError, UserError
+from kernel_smith.errors import InternalError, UserError
 from kernel_smith.evaluation.engines.base import Evaluator
 from kernel_smith.proposers.base import NothingToPropose, Worker, WorkerFailed
 from kernel_smith.records import (
@@ -245,11 +245,6 @@ class Loop:
                 if not self._busy:
                     self._exhausted = "the method asks for nothing more"
                 return
-            if ask.worker not in free:
-                raise BadInput(
-                    f"method {self.state.config.method} asks {ask.worker!r}, who is not free",
-                    hint=f"ask one of: {', '.join(free)}; kernel_smith.testing.method_suite tells",
-                )
             request = request_of(self.state, ask, self._rng.getrandbits(32))
             future = self._workers[ask.worker].start(request)
             self._await(future, _Asked(ask.worker, ask.parent, ask.label))

@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.records import RunConfig
 
 _ALLOWED = (
@@ -49,7 +49,7 @@ def read_method(name: str) -> dict[str, Any]:
         declared = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
-            f"{path}: cannot be read ({error})",
+            f"{path}: cannot be read ({reason_of(error)})",
             hint="name a TOML file, or a method: kernel-smith optimize --help lists them",
         ) from None
     except tomllib.TOMLDecodeError as error:

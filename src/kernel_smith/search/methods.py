@@ -6,11 +6,9 @@ A package offers one by an entry point of the group `kernel_smith.methods`, whic
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable
 
-from kernel_smith.errors import BadInput, MissingPrerequisite, UserError
+from kernel_smith.errors import BadInput, MissingPrerequisite
 from kernel_smith.plugins import load_method, offered_methods
 from kernel_smith.records import RunConfig
 from kernel_smith.search.base import Strategy
@@ -18,6 +16,7 @@ from kernel_smith.search.contrast import Contrastive
 from kernel_smith.search.greedy import Greedy
 from kernel_smith.search.independent import Independent
 from kernel_smith.search.islands.islands import Islands
+from kernel_smith.search.offered import Offered
 from kernel_smith.search.plan_edit import PlanEdit
 from kernel_smith.search.queue import Queue
 from kernel_smith.search.roles import Roles
@@ -44,27 +43,8 @@ METHODS: dict[str, MakeStrategy] = {
 
 def make_strategy(config: RunConfig) -> Strategy:
     """Make the method that a run's configuration names, before anything happened."""
-    made = find_method(config.method)
-    try:
-        return made(config)
-    except UserError:
-        raise
-    except Exception as error:
-        if config.method in METHODS:
-            raise
-        raise BadInput(
-            f"method {config.method} cannot be made: {type(error).__name__}: {error}"
-            f"{_place(error, made)}",
-            hint="correct that line, or the settings it is given; see docs/new-method.md",
-        ) from error
-
-
-def _place(error: Exception, made: MakeStrategy) -> str:
-    """Name the line of whoever wrote the method, if an error led through their file."""
-    file = getattr(sys.modules.get(made.__module__), "__file__", None)
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == file]
-    return f" ({file}:{lines[-1]})" if lines else ""
+    make = find_method(config.method)
+    return make(config) if config.method in METHODS else Offered(config, make)
 
 
 def find_method(name: str) -> MakeStrategy:

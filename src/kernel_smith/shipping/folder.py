@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import torch
 
 import kernel_smith
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of, writing
 from kernel_smith.inline.dialects import DIALECTS, recipe
 from kernel_smith.shipping import standalone
 from kernel_smith.shipping.runtime.replacement import Replacement
@@ -96,22 +97,23 @@ def _relative(node: ast.Import | ast.ImportFrom) -> str | None:
 
 def save(spec: Spec, path: Path, weights: dict[str, torch.Tensor] | None = None) -> Path:
     """Write the folder. Raises `BadInput` where it cannot be written."""
-    path = path.expanduser().absolute()
+    path = Path(os.path.expanduser(path)).absolute()
     if not path.name.isidentifier():
         raise BadInput(
             f"{path.name!r} is no name that Python can import, expected letters, digits and _",
             hint=f"save to {path.parent / spec.identifier.rpartition('_')[0]}",
         )
-    if path.exists() and not (path / MANIFEST).exists():
+    if os.path.exists(path) and not (path / MANIFEST).exists():
         raise BadInput(f"{path} exists, and is no saved kernel", hint="choose another folder")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as name:
-        folder = Path(name) / path.name
-        folder.mkdir()
-        _write(spec, folder, weights)
-        if path.exists():
-            shutil.rmtree(path)
-        folder.rename(path)
+    with writing(path, "choose another folder"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as name:
+            folder = Path(name) / path.name
+            folder.mkdir()
+            _write(spec, folder, weights)
+            if path.exists():
+                shutil.rmtree(path)
+            folder.rename(path)
     return path
 
 
@@ -181,6 +183,7 @@ def load(path: Path) -> Replacement:
         spec = Spec.read(path)
     except (OSError, ValueError, TypeError) as error:
         raise BadInput(
-            f"{path}: no saved kernel ({error})", hint="name a folder that `save` has written"
+            f"{path}: no saved kernel ({reason_of(error)})",
+            hint="name a folder that `save` has written",
         ) from None
     return Replacement(spec, str(path.absolute()), PACKAGE)

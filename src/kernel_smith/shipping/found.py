@@ -220,5 +220,5 @@ def _check_usable(candidate: Candidate, evaluation: Evaluation) -> None:
     if evaluation.made_up or evaluation.interpreted or evaluation.conformance:
         raise BadInput(
             "the kernel has not run on the hardware that it is for",
-            hint=f"evaluate it where there is a GPU for {candidate.backend}",
+            hint=f"evaluate it there, with --backend {candidate.backend}",
         )

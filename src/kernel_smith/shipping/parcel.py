@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import kernel_smith
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, writing
 from kernel_smith.records import Evaluation, WorkloadTiming
 from kernel_smith.records.prose import render
 from kernel_smith.shipping.found import Optimized
@@ -29,9 +29,10 @@ def pack(found: Optimized, lineage: Sequence[StepFacts], folder: Path, name: str
         folder / PULL_REQUEST: pull_request(found, lineage, name),
     }
     package = found.save(folder / name)
-    tests.mkdir(exist_ok=True)
-    for path, text in files.items():
-        path.write_text(text, "utf-8")
+    with writing(folder, "choose another folder"):
+        tests.mkdir(exist_ok=True)
+        for path, text in files.items():
+            path.write_text(text, "utf-8")
     return [package, *files]
 
 

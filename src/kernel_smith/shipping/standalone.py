@@ -106,13 +106,13 @@ def _processor() -> str:
 
 
 def _cache_folder() -> Path:
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = usual / "kernel-smith" / "shipped"
     try:
+        usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = usual / "kernel-smith" / "shipped"
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home
         pass
     return _own_folder()
 

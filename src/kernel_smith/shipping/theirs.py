@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.trajectories.mine.names import (
     Imported,
     SourceFile,
@@ -164,7 +164,7 @@ class _Closure:
                 text, inside = path.read_text("utf-8"), path.relative_to(self._root)
                 self._files[path] = _parsed(path, inside, text)
             except (OSError, SyntaxError, ValueError) as error:
-                raise BadInput(f"{path} cannot be read: {error}", hint=_ADVICE) from None
+                raise BadInput(f"{path} cannot be read: {reason_of(error)}", hint=_ADVICE) from None
         return self._files[path]
 
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernel_smith.errors import BadInput, UserError
+from kernel_smith.errors import BadInput, UserError, why_no_file
 
 
 class StoreError(UserError):
@@ -63,12 +63,14 @@ def explain(error: Exception, path: Path) -> StoreError:
     return StoreError(f"{path}: {text}", hint=_COPY)
 
 
-def refuse_folder(path: Path) -> None:
+def refuse_no_file(path: Path) -> None:
     """Refuse a folder, such as `.`, in place of a file: what is kept beside it would be strewn
-    around the folder."""
-    if os.path.isdir(path):
+    around the folder. Refuse a device as well: a file would take its place."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        place = path if os.path.isdir(path) else Path()
         raise BadInput(
-            f"{path}: a folder, expected a file", hint=f"name a file, such as {path / 'FILE'}"
+            f"{path}: {why_no_file(path)}, expected a file",
+            hint=f"name a file, such as {place / 'FILE'}",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import sqlite3
 import threading
 import zlib
@@ -17,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.closing import Closing
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, why_no_file
 from kernel_smith.records import Candidate, Event, RunStarted, StepProposed, content_hash
 from kernel_smith.store import summary
 from kernel_smith.store.encoding import decode, encode
-from kernel_smith.store.faults import explained, refuse_folder, unreadable
+from kernel_smith.store.faults import explained, refuse_no_file, unreadable
 from kernel_smith.store.locks import RunLock, alone, is_locked
 from kernel_smith.store.schema import prepare
 from kernel_smith.store.summary import RunSummary
@@ -58,7 +59,7 @@ class Store(Closing):
         path = path or default_path()
         if not create:
             return cls(_connect(path, False, patience), path)
-        refuse_folder(path)
+        refuse_no_file(path)
         # SQLite does not wait where two switch a new file to another journal at once.
         with alone(_locks(path) / "creating.lock"):
             return cls(_connect(path, True, patience), path)
@@ -122,7 +123,7 @@ class Store(Closing):
         if row is None:
             raise BadInput(
                 f"{self._path}: run {run_id} has no event {sequence}, expected 1 to {last}",
-                hint=f"kernel-smith runs show {run_id}",
+                hint=self._command("show", run_id),
             )
         return self._decode(row[0], f"event {sequence} of run {run_id}")
 
@@ -151,7 +152,7 @@ class Store(Closing):
             raise BadInput(
                 f"{self._path}: no run is called {wanted!r}, expected an id, its beginning or "
                 f"`{LATEST}`",
-                hint="kernel-smith runs list",
+                hint=self._command("list"),
             )
         shown = ", ".join(matching[:5]) + (", ..." if len(matching) > 5 else "")
         raise BadInput(f"{wanted!r} may be {shown}", hint="write more of the id")
@@ -168,13 +169,18 @@ class Store(Closing):
             if row is None:
                 raise BadInput(
                     f"{self._path}: no candidate has the hash {wanted!r}",
-                    hint="kernel-smith runs lineage RUN shows hashes of a run",
+                    hint=f"{self._command('lineage', 'RUN')} shows hashes of a run",
                 )
             return Candidate(backend=row[0], name=row[1], source=self._texts.fetch(row[2]))
 
     def lock(self, run_id: str) -> RunLock:
         """Become the one writer of a run, until released or until this process ends."""
         return RunLock.take(self._lock_path(_checked(run_id)), run_id)
+
+    def _command(self, *words: str) -> str:
+        """Return a command about runs, which names this store where it is not the usual one."""
+        where = [] if self._path == default_path() else ["--store", str(self._path)]
+        return shlex.join(["kernel-smith", "runs", *words, *where])
 
     def _lock_path(self, run_id: str) -> Path:
         # Not every id would do as the name of a file.
@@ -206,7 +212,7 @@ class Store(Closing):
     def _found(self, run_id: str, row: tuple[int, int] | None) -> tuple[int, int]:
         if row is None:
             what = f"{self._path}: no run is called {run_id!r}"
-            raise BadInput(what, hint="kernel-smith runs list")
+            raise BadInput(what, hint=self._command("list"))
         return row
 
     def _check_new(self, run_id: str, event: RunStarted) -> None:
@@ -215,7 +221,7 @@ class Store(Closing):
         if self._connection.execute("SELECT 1 FROM runs WHERE name = ?", (run_id,)).fetchone():
             raise BadInput(
                 f"{self._path}: a run called {run_id} exists",
-                hint=f"choose another id, or look at it: kernel-smith runs show {run_id}",
+                hint=f"choose another id, or look at it: {self._command('show', run_id)}",
             )
 
     def _note_candidate(self, candidate: Candidate, source: int) -> None:
@@ -247,7 +253,7 @@ def _checked(run_id: str) -> str:
 def _connect(path: Path, create: bool, patience: float) -> sqlite3.Connection:
     if not create and not os.path.isfile(path):  # False also for names that no file can have
         raise BadInput(
-            f"{path}: no such file, expected a run store",
+            f"{path}: {why_no_file(path)}, expected a run store",
             hint="start a run: kernel-smith optimize TASK; or set KERNEL_SMITH_STORE to the file "
             "of a run",
         )

@@ -7,7 +7,7 @@ import functools
 import os
 from pathlib import Path
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, why_no_file
 from kernel_smith.records import Task
 from kernel_smith.tasks.precision import with_precision
 from kernel_smith.tasks.source import read_task
@@ -66,15 +66,18 @@ def _found(name_or_path: str) -> Task:
 
 
 def _not_found(name_or_path: str, known: list[str]) -> BadInput:
-    if os.path.isdir(name_or_path):
+    why = why_no_file(name_or_path)
+    if why == "a folder":
+        why = why_no_file(Path(name_or_path, "task.py"))
+    if why == "no such file" and os.path.isdir(name_or_path):
         return BadInput(
             f"{name_or_path}: the folder holds no `task.py`, expected one",
             hint=f"name the task file itself, or {_LIST_HINT}",
         )
-    if name_or_path.endswith(".py") or os.sep in name_or_path:
+    if why != "no such file" or name_or_path.endswith(".py") or os.sep in name_or_path:
         return BadInput(
-            f"{name_or_path}: no such file, expected a task file",
-            hint=f"check the path; for built-in tasks {_LIST_HINT}",
+            f"{name_or_path}: {why}, expected a task file",
+            hint=f"check the path and its permissions; for built-in tasks {_LIST_HINT}",
         )
     near = difflib.get_close_matches(name_or_path, known)
     suggestion = f"did you mean {listed(near)}? {_LIST_HINT}" if near else _LIST_HINT

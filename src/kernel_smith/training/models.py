@@ -41,6 +41,8 @@ def need_libraries(names: Sequence[str] | None = None) -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # also for whoever is not offline
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Nothing is reported there, and the trainers import it where it is installed: for seconds.
+    os.environ.setdefault("DISABLE_MLFLOW_INTEGRATION", "TRUE")
     import transformers
 
     if "datasets" in names:

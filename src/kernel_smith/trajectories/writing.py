@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from kernel_smith.errors import BadInput, MissingPrerequisite
+from kernel_smith.errors import BadInput, MissingPrerequisite, writing
 from kernel_smith.trajectories.formats import Column, FileKind, Row
 
 _ROWS_IN_MEMORY = 256
@@ -107,14 +107,10 @@ def complete_folder(folder: Path, mark: str) -> Iterator[Path]:
         folder.with_name(f".{folder.name}.{os.getpid()}.{suffix}") for suffix in ("part", "old")
     )
     try:
-        part.mkdir(parents=True)
-        yield part
-        _put(part, folder, old)
-    except OSError as error:
-        raise BadInput(
-            f"{folder}: cannot be written ({error.strerror or error})",
-            hint="make room, or choose another folder with -o FOLDER",
-        ) from None
+        with writing(folder, "make room, or choose another folder with -o FOLDER"):
+            part.mkdir(parents=True)
+            yield part
+            _put(part, folder, old)
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

@@ -3,6 +3,7 @@ still what was read. If not, it computes that one alone, which takes long."""
 
 TASK = "decode_linear.py"
 IN_TIME = True
+ROUNDS = 10
 EXPECT = {"screened": None, "unscreened": "slower"}
 
 from operator import attrgetter

@@ -2,7 +2,7 @@
 
 import torch
 
-TASK = {"family": "adversarial", "workloads": {"decode": {"size": 1024}}}
+TASK = {"family": "adversarial", "workloads": {"decode": {"size": 512}}}
 
 
 class Model(torch.nn.Module):
@@ -14,9 +14,9 @@ class Model(torch.nn.Module):
         return self.linear(x)
 
 
-def get_inputs(size: int = 1024) -> list[torch.Tensor]:
+def get_inputs(size: int = 512) -> list[torch.Tensor]:
     return [torch.randn(1, size)]
 
 
-def get_init_inputs(size: int = 1024) -> list[int]:
+def get_init_inputs(size: int = 512) -> list[int]:
     return [size]

@@ -170,7 +170,13 @@ class LocalEngine:
                 self._stop()
         if self._abandoned:
             raise InternalError("the question was abandoned")
-        raise InternalError(f"the judge's process died {_ATTEMPTS} times in a row") from failure
+        task = request.get("task", {})
+        raise InternalError(
+            f"the judge's process died {_ATTEMPTS} times in a row",
+            hint="it runs references itself: see whether Model and get_inputs of "
+            f"{task.get('path') or task.get('name')} run by themselves, and whether memory "
+            "suffices; else please report it with the output of `kernel-smith doctor --json`",
+        ) from failure
 
     def _ensure_judge(self) -> Channel:
         if self._process is not None and self._process.poll() is not None:

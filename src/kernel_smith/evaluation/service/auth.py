@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_smith.errors import BadInput
-from kernel_smith.store.faults import refuse_folder
+from kernel_smith.errors import BadInput, reason_of, writing
+from kernel_smith.store.faults import refuse_no_file
 
 _SECRET_BYTES = 32
 _HIGHEST_PRIORITY = 10
+_OWN_FOLDER = "choose a file in a folder that is yours"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _LINE = re.compile(rf"({_NAME.pattern}):([0-9a-f]{{64}})(?::(-?\d{{1,2}}))?")
 
@@ -140,18 +141,12 @@ def _parse(path: Path, number: int, line: str) -> _Entry:
 @contextmanager
 def _changing(path: Path) -> Iterator[list[_Entry]]:
     """Give the entries, to be changed in place. Readers see the old file or the new one, whole."""
-    refuse_folder(path)
-    if path.exists() and not path.is_file():  # it would be replaced, be it /dev/null
-        raise BadInput(f"{path}: is no file", hint="choose a file in a folder that is yours")
-    try:
-        with open(path.with_name(f"{path.name}.lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            entries = list(_read(path)) if path.exists() else []
-            yield entries
-            _replace(path, "".join(f"{entry.line()}\n" for entry in entries))
-    except OSError as error:
-        what = f"{path}: cannot be written ({error.strerror or error})"
-        raise BadInput(what, hint="choose a file in a folder that is yours") from None
+    refuse_no_file(path)
+    with writing(path, _OWN_FOLDER), open(path.with_name(f"{path.name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        entries = list(_read(path)) if path.exists() else []
+        yield entries
+        _replace(path, "".join(f"{entry.line()}\n" for entry in entries))
 
 
 def _replace(path: Path, text: str) -> None:
@@ -168,6 +163,5 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:
-    reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
     hint = f"make it: kernel-smith serve tokens add {path} NAME"
-    return BadInput(f"{path}: cannot be read ({reason})", hint=hint)
+    return BadInput(f"{path}: cannot be read ({reason_of(error)})", hint=hint)

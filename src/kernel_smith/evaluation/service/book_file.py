@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.service.book_schema import connect, explained
-from kernel_smith.store.faults import StoreError, refuse_folder
+from kernel_smith.store.faults import StoreError, refuse_no_file
 from kernel_smith.store.locks import RunLock
 from kernel_smith.store.transaction import transaction
 
@@ -78,7 +78,7 @@ class BookFile:
 
 
 def _take_lock(path: Path) -> RunLock:
-    refuse_folder(path)
+    refuse_no_file(path)
     lock = path.with_name(f"{path.name}.lock")
     try:
         return RunLock.take(lock, path.name)

@@ -109,7 +109,7 @@ def refuse_strangers(host: str, tokens: TokenFile | None) -> None:
     """Whoever can ask can have programs run, so other machines need a token."""
     if tokens is None and not is_loopback(host):
         raise BadInput(
-            f"host {host} can be reached from other machines, and no tokens are asked for",
+            f"host {host!r} can be reached from other machines, and no tokens are asked for",
             hint="make a token with `kernel-smith serve tokens add FILE NAME` and add --clients "
             "FILE, or leave out --host",
         )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.proposers.chooser.features import WHOLE, Features
 from kernel_smith.records import VersionedRecord
 
@@ -97,7 +97,7 @@ def read_policy(file: str | Path | None = None) -> Policy:
         first = error.errors(include_url=False)[0]
         what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (OSError, ValueError) as error:
-        what = str(error)
+        what = reason_of(error)
     raise BadInput(
         f"{path}: cannot be read as a policy ({what})",
         hint="name a file that `benchmarks/choices.py --policy FILE` has written",

@@ -62,7 +62,7 @@ class Model(Record):
     @classmethod
     def _plain_address(cls, url: str) -> str:
         parts = urlsplit(url)
-        plain = not parts.query and not parts.fragment
+        plain = not parts.query and not parts.fragment and parts.port != 0  # raises for 99999
         if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
             raise ValueError(f"expected http://HOST:PORT/v1, got {url!r}")
         if parts.username or parts.password:
@@ -185,7 +185,8 @@ def _filled_in(fields: dict[str, Any]) -> dict[str, Any]:
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else first["msg"]
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {said}" if place else said
 
 
 def _example() -> str:

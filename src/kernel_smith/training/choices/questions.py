@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of
 from kernel_smith.proposers.chooser.letters import question_text
 from kernel_smith.proposers.chooser.options import menu_at
 from kernel_smith.proposers.mutator.edit import Machine
@@ -89,7 +89,7 @@ def read_questions(path: Path) -> list[Question]:
             for line in lines:
                 found.append(Question.model_validate_json(line))
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})", hint=_HINT) from None
+        raise BadInput(f"{path}: cannot be read ({reason_of(error)})", hint=_HINT) from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -5,17 +5,19 @@ import path, and archives are read without unpacking them.
 
 from __future__ import annotations
 
+import os
 import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.parser import HeaderParser
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path, PurePosixPath
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, reason_of, why_no_file
+from kernel_smith.records.letters import in_letters
 
 _LARGEST_FILE = 2_000_000
 _METADATA = (".dist-info/METADATA", "PKG-INFO")
@@ -35,33 +37,38 @@ class Library:
 def read_library(source: str) -> Library:
     """What a name or a path given by the user holds. Raises `BadInput` if it holds nothing."""
     path = Path(source)
-    if path.is_dir():
+    # Unlike a path's own questions, these answer where there is no permission to look.
+    if os.path.isdir(path):
         # A package's own folder is named in its imports, so it belongs to the paths.
-        root = path.resolve().parent if (path / "__init__.py").exists() else path.resolve()
+        is_package = os.path.exists(path / "__init__.py")
+        root = path.resolve().parent if is_package else path.resolve()
         files = dict(_folder_files(path.resolve(), root))
         library = Library(path.resolve().name, "", "", files)
-    elif path.is_file():
+    elif os.path.isfile(path):
         library = _file(path)
     else:
         library = _installed(source)
     if not library.files:
         raise BadInput(
-            f"{source}: holds no Python files, expected at least one",
+            f"{source}: holds no Python files that can be read, expected at least one",
             hint="name a folder or an archive with .py files in it",
         )
-    return library
+    files = {in_letters(name): text for name, text in library.files.items()}
+    return replace(library, name=in_letters(library.name), files=files)
 
 
 def _file(path: Path) -> Library:
-    if path.suffix == ".py":
-        return Library(path.stem, "", "", {path.name: path.read_text("utf-8", errors="replace")})
     try:
+        if path.suffix == ".py":
+            return Library(path.stem, "", "", {path.name: _text(path)})
         if zipfile.is_zipfile(path):
             return _from_archive(path, dict(_zip_files(path)))
         if tarfile.is_tarfile(path):
             return _from_archive(path, dict(_tar_files(path)))
-    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})", hint="fetch the file again") from None
+    except Exception as error:  # archives that are damaged or encrypted end in any of a dozen
+        raise BadInput(
+            f"{path}: cannot be read ({reason_of(error)})", hint="fetch the file again"
+        ) from None
     raise BadInput(
         f"{path}: is neither Python text nor an archive, expected .py, .whl, .zip or .tar.gz",
         hint="name a package, a folder, a .py file, a wheel or a source archive",
@@ -71,10 +78,11 @@ def _file(path: Path) -> Library:
 def _installed(name: str) -> Library:
     folder = _find_package(name)
     if folder is None:
-        raise BadInput(
-            f"{name}: no such file or folder, and no installed package",
-            hint=f"fetch it with `pip download --no-deps {name}` and name the file that it wrote",
-        )
+        hint = f"fetch it with `pip download --no-deps {name}` and name the file that it wrote"
+        if os.sep in name or name.endswith(".py"):
+            hint = "check the path and its permissions"
+        why = why_no_file(name).replace("no such file", "no such file or folder")
+        raise BadInput(f"{name}: {why}, and no installed package", hint=hint)
     root = folder.parents[name.count(".")] if folder.is_dir() else folder.parent
     found = _folder_files(folder, root) if folder.is_dir() else _one_file(folder)
     version, licence = _installed_metadata(name.partition(".")[0])
@@ -84,9 +92,8 @@ def _installed(name: str) -> Library:
 def _find_package(name: str) -> Path | None:
     """Where a package lies. Only the path is searched: importing its parents would run them."""
     search, place = list(sys.path), None
-    for depth in range(len(name.split("."))):
-        part = ".".join(name.split(".")[: depth + 1])
-        spec = PathFinder.find_spec(part, search)
+    for part in name.split("."):  # by itself: of a parent it would be asked whether it is imported
+        spec = PathFinder.find_spec(part, search) if part else None
         if spec is None:
             return None
         search = list(spec.submodule_search_locations or ())
@@ -105,14 +112,28 @@ def _installed_metadata(package: str) -> tuple[str, str]:
 
 
 def _one_file(path: Path) -> Iterator[tuple[str, str]]:
-    yield path.name, path.read_text("utf-8", errors="replace")
+    yield path.name, _text(path)
 
 
 def _folder_files(folder: Path, root: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted(folder.rglob("*.py")):
+    """Yield what can be read. What is removed meanwhile, or is not ours to read, is left out."""
+    for path in sorted(Path(at, name) for at, _, names in os.walk(folder) for name in names):
         relative = path.relative_to(root).as_posix()
-        if _wanted(relative) and path.is_file() and path.stat().st_size <= _LARGEST_FILE:
-            yield relative, path.read_text("utf-8", errors="replace")
+        text = _text_if_there(path) if _wanted(relative) else None
+        if text is not None:
+            yield relative, text
+
+
+def _text_if_there(path: Path) -> str | None:
+    try:
+        wanted = path.is_file() and path.stat().st_size <= _LARGEST_FILE
+        return _text(path) if wanted else None
+    except OSError:
+        return None
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", errors="replace")
 
 
 def _zip_files(path: Path) -> Iterator[tuple[str, str]]:

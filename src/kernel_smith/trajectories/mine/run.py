@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, writing
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.records.counts import counted
 from kernel_smith.tasks import read_task
 from kernel_smith.trajectories.mine.classes import module_classes
 from kernel_smith.trajectories.mine.closure import Extract, Shelf, extract
@@ -27,6 +28,7 @@ from kernel_smith.trajectories.mine.refusal import Refused
 from kernel_smith.trajectories.mine.render import task_text
 from kernel_smith.trajectories.mine.safety import check_harmless
 from kernel_smith.trajectories.mine.state import (
+    OTHER_FOLDER,
     Entry,
     Ledger,
     Origin,
@@ -100,7 +102,7 @@ class _Run:
             self._probers.put(stack.enter_context(Prober(settings.seconds)))
 
     def mine_library(self, library: Library) -> None:
-        self._report(f"reading {len(library.files)} files of {library.name}")
+        self._report(f"reading {counted(len(library.files), 'file')} of {library.name}")
         shelf = Shelf.of(library)
         waiting: deque[tuple[_Piece, Future[Plan]]] = deque()
         try:
@@ -158,11 +160,12 @@ class _Run:
         family = family_of(piece.origin.class_name, piece.extract.body)
         text = task_text(piece.extract, plan, family, str(piece.origin))
         path = self._free_path(piece.origin, text)
-        path.write_text(text, "utf-8")
+        with writing(self._settings.folder, OTHER_FOLDER):
+            path.write_text(text, "utf-8")
         try:
             self._admit(path)
         except Refused as refused:
-            path.unlink()
+            path.unlink(missing_ok=True)
             self._refuse(piece.origin, refused, stage="admission", structure=piece.structure)
             return
         self._names.add(path.stem)
@@ -211,10 +214,17 @@ class _Run:
         package = re.sub(r"\W+", "_", origin.package.partition(".")[0])
         base = re.sub(r"_+", "_", f"{package}_{words}".lower()).strip("_")
         path, number = self._settings.folder / f"{base}.py", 1
-        while path.stem in self._names or (path.exists() and path.read_text("utf-8") != text):
+        while path.stem in self._names or (path.exists() and not _holds(path, text)):
             number += 1
             path = path.with_name(f"{base}_{number}.py")
         return path
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False
 
 
 def _origin(library: Library, file: SourceFile, node: ast.ClassDef) -> Origin:

@@ -11,10 +11,11 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import writing
 from kernel_smith.records.base import Record, VersionedRecord
 
 LEDGER, SUMMARY = "mined.jsonl", "mined.json"
+OTHER_FOLDER = "choose another folder with -o FOLDER"
 
 
 class Origin(Record):
@@ -71,20 +72,17 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self._path = folder / LEDGER
         self.entries: dict[str, Entry] = {}
-        try:
+        with writing(folder, OTHER_FOLDER):
             folder.mkdir(parents=True, exist_ok=True)
             self._read()
             # A last line that was cut off must not swallow the next one.
             _replace(self._path, "".join(map(_line, self.entries.values())))
             self._file = self._path.open("a", encoding="utf-8")
-        except OSError as error:
-            what = f"{folder}: cannot be written ({error.strerror})"
-            raise BadInput(what, hint="choose another folder with -o FOLDER") from None
 
     def _read(self) -> None:
         if not self._path.exists():
             return
-        for line in self._path.read_text(encoding="utf-8").splitlines():
+        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 entry = Entry.model_validate_json(line)
             except ValidationError:
@@ -93,8 +91,9 @@ class Ledger:
 
     def add(self, entry: Entry) -> None:
         self.entries[entry.origin.key] = entry
-        self._file.write(_line(entry))
-        self._file.flush()
+        with writing(self._path.parent, OTHER_FOLDER):
+            self._file.write(_line(entry))
+            self._file.flush()
 
     def close(self) -> None:
         self._file.close()
@@ -120,7 +119,8 @@ def summarise(entries: Iterable[Entry], missing: Iterable[str]) -> Summary:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    _replace(folder / SUMMARY, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
+    with writing(folder, OTHER_FOLDER):
+        _replace(folder / SUMMARY, json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
 
 
 def _replace(path: Path, text: str) -> None:

@@ -49,10 +49,9 @@ class _Peeked(NamedTuple):
 
 class SpotCheck:
     """For one batch. `seconds` of processor time that it usually takes: on a busy machine a process
-    may not have begun when much time has passed. `draw`: inputs to put in place of a call's;
-    without it the process is stopped as often, and nothing is done to it."""
+    may not have begun when much time has passed. `draw`: inputs to put in place of a call's."""
 
-    def __init__(self, seconds: float, draw: Callable[[InputSet], InputSet] | None = None) -> None:
+    def __init__(self, seconds: float, draw: Callable[[InputSet], InputSet]) -> None:
         self._seconds = seconds
         self._draw = draw
         self._pause = max(seconds / (_STOPS + 1), _FEWEST_SECONDS)
@@ -78,11 +77,9 @@ class SpotCheck:
 
     def _act(self, participant: Participant, worked: float) -> None:
         """Look at a process that stands still, and replace what it may not have read."""
-        if self._draw is None:
-            return
         entered = participant.entered()
         self._peek(participant, entered)
-        exchanged = self._exchange(participant, len(entered), self._draw)
+        exchanged = self._exchange(participant, len(entered))
         if worked > _BEGUN_SHARE * self._seconds:
             self.exchanged += exchanged
 
@@ -98,16 +95,14 @@ class SpotCheck:
                     fetch(participant.child.pid, [Piece(address, raw.data_ptr(), slot.nbytes)])
                     self._peeked.append(_Peeked(call, output, raw))
 
-    def _exchange(
-        self, participant: Participant, entered: int, draw: Callable[[InputSet], InputSet]
-    ) -> int:
+    def _exchange(self, participant: Participant, entered: int) -> int:
         """Put other inputs in place of those that nobody may have read yet; of how many calls?"""
         first = entered + 1  # one call may be under way
         later = range(first, participant.bound_calls)
         others = later[_NEXT:]
         any_others = _system_random.sample(others, min(len(others), _ANY))
         return sum(
-            participant.exchange(call, draw(participant.bound(call)))
+            participant.exchange(call, self._draw(participant.bound(call)))
             for call in [*later[:_NEXT], *any_others]
         )
 

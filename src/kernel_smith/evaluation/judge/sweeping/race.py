@@ -7,7 +7,7 @@ Where the gain of each is wanted, those drop out of which enough is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from kernel_smith.evaluation.judge.timing.statistics import LogRatio, combine, estimate
 from kernel_smith.records import Interval
@@ -32,8 +32,8 @@ class Race:
 
         It allows for what another process would have shown.
         """
-        ratio = self._ratio(self._parent, program, LogRatio.allowing_for_luck)
-        return None if ratio is None else ratio.interval()
+        ratio = self._ratio(self._parent, program)
+        return None if ratio is None else ratio.allowing_for_luck().interval()
 
     def gain_on(self, workload: str, program: str) -> Interval | None:
         """The same on one workload; None unless it was timed there."""
@@ -63,12 +63,10 @@ class Race:
         ratio = self._ratio(leader, program)
         return program != leader and ratio is not None and ratio.interval().high < 1
 
-    def _ratio(
-        self, one: str, other: str, seen: Callable[[LogRatio], LogRatio] = lambda ratio: ratio
-    ) -> LogRatio | None:
-        """How much longer one takes than the other; `seen`: what is made of each workload's."""
+    def _ratio(self, one: str, other: str) -> LogRatio | None:
+        """How much longer one takes than the other."""
         parts = [self._ratio_on(workload, one, other) for workload in self._rounds]
-        known = [seen(part) for part in parts if part is not None]
+        known = [part for part in parts if part is not None]
         return combine(known, list(self._weights.values())) if len(known) == len(parts) else None
 
     def _ratio_on(self, workload: str, one: str, other: str) -> LogRatio | None:

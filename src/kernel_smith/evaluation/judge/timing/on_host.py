@@ -26,6 +26,7 @@ from kernel_smith.evaluation.judge.timing.host_clock import Measurement, batch_l
 from kernel_smith.evaluation.judge.timing.integrity import (
     check_physics,
     check_processor_use,
+    note_unseen,
 )
 from kernel_smith.evaluation.judge.timing.library_share import (
     LibraryShare,
@@ -40,11 +41,6 @@ from kernel_smith.records import KnownBaseline, Workload, WorkloadWork
 
 if TYPE_CHECKING:
     from kernel_smith.evaluation.judge.contestant import Contestant
-
-_NOT_LOOKED_INTO = (
-    "{}: whether calls were computed one by one was hardly looked into, since the judge was kept "
-    "waiting for a core"
-)
 
 
 class HostTiming:
@@ -153,7 +149,8 @@ class HostTiming:
                 settled=self._knows_library_share,
             )
         if spots.fell_short:
-            contestant.journal.note(_NOT_LOOKED_INTO.format(workload.name))
+            speedup = measurement.log_ratio(baselines[0].name, CANDIDATE).allowing_for_luck()
+            contestant.journal.note(note_unseen(workload.name, speedup.interval()))
         self._check_integrity(prepared, measurement, baselines[0].name)
         return measurement
 

@@ -66,10 +66,8 @@ def summarise(
     weights = [workload.weight for workload in task.workloads]
     overall = []
     for baseline in options.baselines:
-        parts = [
-            outcomes[w.name].against[baseline].ratio.allowing_for_luck() for w in task.workloads
-        ]
-        speedup = combine(parts, weights).interval()
+        parts = [outcomes[w.name].against[baseline].ratio for w in task.workloads]
+        speedup = combine(parts, weights).allowing_for_luck().interval()
         overall.append(BaselineSpeedup(baseline=baseline, speedup=speedup))
     workloads = tuple(_timing(w, outcomes[w.name], options) for w in task.workloads)
     timing = Timing(speedups=tuple(overall), workloads=workloads, cores=tuple(sorted(place.timed)))
@@ -81,13 +79,13 @@ def summarise(
 def gains(task: Task, outcomes: Mapping[str, Outcome], rival: str) -> Beside:
     """The candidate against the one that took part beside it; `rival` is that one's hash."""
     measured = [outcomes[workload.name] for workload in task.workloads]
-    ratios = [o.measurement.log_ratio(RIVAL, o.candidate).allowing_for_luck() for o in measured]
+    ratios = [o.measurement.log_ratio(RIVAL, o.candidate) for o in measured]
     weights = [workload.weight for workload in task.workloads]
     return Beside(
         candidate_hash=rival,
-        gain=combine(ratios, weights).interval(),
+        gain=combine(ratios, weights).allowing_for_luck().interval(),
         workloads=tuple(
-            WorkloadGain(workload=workload.name, gain=ratio.interval())
+            WorkloadGain(workload=workload.name, gain=ratio.allowing_for_luck().interval())
             for workload, ratio in zip(task.workloads, ratios, strict=True)
         ),
     )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FEWEST = 6  # per workload
 # After the nth round one follows with a chance of 1.5 in n, within these bounds.
 _HIGHEST_CHANCE, _CHANCE_TIMES_ROUNDS, _LOWEST_CHANCE = 0.3, 1.5, 0.03
-_MOST_TRIES = 30  # on a busy machine a batch may be over before the judge comes to stop it
+_MOST_TRIES = 120  # on a busy machine a batch may be over before the judge comes to stop it
 _TELLING = 4  # calls that got other inputs; of a short batch a half
 _NATURAL_SHARE = 0.4  # by which calls differ, and more where caches are cold
 _NATURAL_SECONDS = 100e-6  # per batch
@@ -111,8 +111,8 @@ class SpotRounds:
                 f"call {late} of {count} had returned, and its result was not there yet",
             )
         asked = self.candidate.bound_sets
-        idle = SpotCheck(count * usual[reference.name])
-        answered = _run(reference, asked, idle, watched=watched)
+        same = SpotCheck(count * usual[reference.name], self._draw_and_keep)
+        answered = _run(reference, asked, same, watched=watched)
         self.verify(asked, batch)
         for participant in (self.candidate, *self.baselines):
             participant.unbind()
@@ -124,6 +124,12 @@ class SpotRounds:
 
     def _draw_in_place_of(self, bound: InputSet) -> InputSet:
         return self.in_place_of(bound, next(self.sets))
+
+    def _draw_and_keep(self, bound: InputSet) -> InputSet:
+        """Take as long, and touch as much memory, as where inputs are replaced: what it costs to be
+        looked into is told by the reference, whose inputs are written once more."""
+        self._draw_in_place_of(bound)
+        return bound
 
     def _run_those_before(self, chosen: list[InputSet], *, watched: bool) -> None:
         """In the order that a round has by chance: a pause must not announce this one."""

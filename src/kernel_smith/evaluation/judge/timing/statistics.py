@@ -32,7 +32,11 @@ class LogRatio:
     freedom: float
 
     def allowing_for_luck(self) -> LogRatio:
-        """The same, less certain: another pair of processes would have given another ratio."""
+        """The same, less certain: another pair of processes would have given another ratio.
+
+        One pair computes all workloads of a task, and is lucky or not with all of them. So this
+        comes after they are combined, and does not average out.
+        """
         return self.allowing_for(_PROCESS_LUCK)
 
     def allowing_for(self, error: float) -> LogRatio:

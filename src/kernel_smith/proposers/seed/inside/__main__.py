@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kernel_smith.errors import UserError
+from kernel_smith.errors import BadInput, UserError
 from kernel_smith.inline.triton_key import know_triton_by_its_date
 from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.patience import at_most
@@ -77,6 +77,9 @@ def _answer(
             )
     except UserError as error:
         say({"kind": type(error).__name__, "what": error.what, "hint": error.hint})
+    except SystemExit as ended:
+        what = f"no seed: the task's code ends the process (SystemExit: {ended.code})"
+        say({"kind": BadInput.__name__, "what": what, "hint": "have it return, or raise an error"})
     else:
         say({"seed": seed.model_dump(mode="json")})
 

@@ -41,9 +41,12 @@ def load_task(task: Task) -> TaskModule:
     scope: dict[str, Any] = {"__name__": "task", "__file__": file}
     try:
         exec(compile(task.source, file, "exec"), scope)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if short_of(error) is not None:
             raise
         line = traceback.extract_tb(error.__traceback__)[-1].lineno
-        raise refused(f"the task file fails in line {line}: {error}", hint=f"mend {file}") from None
+        raise refused(
+            f"the task file fails in line {line}: {type(error).__name__}: {error}",
+            hint=f"mend {file}",
+        ) from None
     return TaskModule(scope)
