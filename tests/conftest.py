@@ -214,11 +214,9 @@ def engine(object_cache: Path) -> Iterator[LocalEngine]:
 def warm_seeds() -> Iterator[None]:
     """Seeds are made in processes that have the compiler imported, save where a test wants its
     own (`cold_seeds`)."""
-    seeds = Seeds()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(make, "_start", seeds.start)
+        patch.setattr(make, "_start", Seeds().start)
         yield
-    seeds.close()
 
 
 _start_cold = make._start

@@ -1,20 +1,21 @@
 """Seeds' processes that are forked from one in which PyTorch's compiler is imported already.
 
 That import takes most of what a small seed takes, and many tests make one. What runs in the
-process is what always runs there. `python warm_seeds.py FD` is the process to fork from.
+process is what always runs there. `python warm_seeds.py FD PID` is the process to fork from, one
+for all workers of a test run: it listens on the socket FD until the process PID ends.
 """
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import traceback
 from types import TracebackType
 from typing import IO, Any, NoReturn
@@ -33,23 +34,33 @@ class Seeds:
     """`start(log)` in place of that of `kernel_smith.proposers.seed.make`."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        self._lock = threading.Lock()  # runs may begin side by side
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+        self._until = os.getpid() if run is None else os.getppid()
+        self._address = f"\0kernel-smith-seeds-{run or self._until}"  # of no file
 
     def start(self, log: IO[str]) -> ForkedSeed:
-        with self._lock:
-            if self._control is None:
-                self._control, far = socket.socketpair()
-                command = [sys.executable, __file__, str(far.fileno())]
-                self._process = subprocess.Popen(command, pass_fds=(far.fileno(),))
-                far.close()
-            return ForkedSeed(self._control, log)
+        while True:
+            self._begin()
+            with socket.socket(socket.AF_UNIX) as control:
+                try:
+                    control.connect(self._address)
+                except ConnectionRefusedError:  # who has just bound it does not listen yet
+                    continue
+                return ForkedSeed(control, log)
 
-    def close(self) -> None:
-        if self._control is not None and self._process is not None:
-            self._control.close()
-            self._process.wait()
+    def _begin(self) -> None:
+        """Start the process, unless another worker or thread has done so."""
+        with socket.socket(socket.AF_UNIX) as listening:
+            try:
+                listening.bind(self._address)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                return
+            listening.listen()
+            listening.set_inheritable(True)
+            command = [sys.executable, __file__, str(listening.fileno()), str(self._until)]
+            os.posix_spawn(sys.executable, command, os.environ)
 
 
 class ForkedSeed:
@@ -95,21 +106,25 @@ class ForkedSeed:
         self._status.close()
 
 
-def _serve(control: socket.socket) -> None:
+def _serve(listening: socket.socket, until: int) -> None:
     """Fork a process that forks and waits for one that makes a seed, for each request."""
+    ended = os.pidfd_open(until)
+    os.sched_setaffinity(0, os.sched_getaffinity(until))  # which may be more than the worker has
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     know_triton_by_its_date()
     gc.disable()  # as where seeds are made by themselves
     for module in _PRELOADED:
         importlib.import_module(module)
     gc.freeze()
-    while size := control.recv(4, socket.MSG_WAITALL):
-        length = int.from_bytes(size, "big")
-        text, fds, _, _ = socket.recv_fds(control, length, 4)
-        while len(text) < length:
-            text += control.recv(length - len(text))
+    while ended not in select.select([listening, ended], [], [])[0]:
+        control, _ = listening.accept()
+        with control:
+            length = int.from_bytes(control.recv(4, socket.MSG_WAITALL), "big")
+            text, fds, _, _ = socket.recv_fds(control, length, 4)
+            while len(text) < length:
+                text += control.recv(length - len(text))
         if os.fork() == 0:
-            control.close()
+            listening.close()
             _wait_for_seed(json.loads(text), *fds)
         for fd in fds:
             os.close(fd)
@@ -153,4 +168,4 @@ def _make_seed(there: dict[str, Any], *fds: int) -> NoReturn:
 
 if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as given:
-        _serve(given)
+        _serve(given, int(sys.argv[2]))
