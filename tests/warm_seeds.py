@@ -6,6 +6,7 @@ process is what always runs there. `python warm_seeds.py FD` is the process to f
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -98,8 +99,10 @@ def _serve(control: socket.socket) -> None:
     """Fork a process that forks and waits for one that makes a seed, for each request."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     know_triton_by_its_date()
+    gc.disable()  # as where seeds are made by themselves
     for module in _PRELOADED:
         importlib.import_module(module)
+    gc.freeze()
     while size := control.recv(4, socket.MSG_WAITALL):
         length = int.from_bytes(size, "big")
         text, fds, _, _ = socket.recv_fds(control, length, 4)

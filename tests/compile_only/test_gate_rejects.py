@@ -93,7 +93,11 @@ def test_an_exception_comes_with_its_line(compile_source: Compile) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["'[' * 100_000", "'x' * (8 << 20)"], ids=["nonsense", "oversized"]
+    "text",
+    [
+        pytest.param("'[' * 100_000", id="nonsense", marks=pytest.mark.sweep),
+        pytest.param("'x' * (8 << 20)", id="oversized"),
+    ],
 )
 def test_a_forged_report_is_the_candidates_failure(compile_source: Compile, text: str) -> None:
     report = compile_source(FORGED.format(text=text))

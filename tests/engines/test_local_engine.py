@@ -297,13 +297,11 @@ def test_a_judge_outlives_the_thread_that_started_it(
 # ---------------------------------------------------------------- what it survives
 
 
-@pytest.mark.slow
-def test_a_zygote_has_nothing_open_of_the_judge_that_it_is_a_copy_of() -> None:
-    with LocalEngine() as engine:
-        ids = engine.process_ids()
-        described = {
-            role: sorted(os.listdir(f"/proc/{pid}/fd"), key=int) for role, pid in ids.items()
-        }
+def test_a_zygote_has_nothing_open_of_the_judge_that_it_is_a_copy_of(another: LocalEngine) -> None:
+    described = {
+        role: sorted(os.listdir(f"/proc/{pid}/fd"), key=int)
+        for role, pid in another.process_ids().items()
+    }
     assert described["zygote"][:3] == ["0", "1", "2"]
     assert len(described["zygote"]) == 4  # and the socket by which it is asked
     assert len(described["judge"]) > 4
@@ -333,7 +331,11 @@ def test_nothing_outlives_the_process_that_uses_the_engine() -> None:
 
 @pytest.mark.parametrize(
     ("role", "moment"),
-    [("judge", "checking default"), ("zygote", "compile"), ("zygote", "timing default")],
+    [
+        ("judge", "checking default"),
+        pytest.param("zygote", "compile", marks=pytest.mark.sweep),
+        ("zygote", "timing default"),
+    ],
 )
 def test_killing_a_trusted_process_changes_no_verdict(
     engine: LocalEngine,

@@ -5,8 +5,8 @@ their references.)
 A file is named `<task>__<idea>.py`, after a task of the suite or one of `tests/adversarial/tasks`.
 Candidates of one task run one after the other, so that the judge prepares the task once.
 
-`make test` evaluates one of each kind, most on one workload of their task; `make test-all` and a
-plain `pytest` evaluate all of them on all workloads.
+`make test` evaluates one of each kind, most on one workload of their task and none on more than
+two; `make test-all` and a plain `pytest` evaluate all of them on all workloads.
 """
 
 from __future__ import annotations
@@ -114,23 +114,26 @@ def task_of(path: Path) -> Task:
 CASES = [Case(task_of(path), path) for path in CANDIDATES]
 
 
-def on_one_workload(case: Case) -> Case:
-    """Return the case with one of its task's workloads: always the same, and others elsewhere."""
+def in_part(case: Case) -> Case:
+    """Return the case with the last two of its task's workloads, where several are the point, or
+    else with one: always the same, and others elsewhere."""
     workloads = case.task.workloads
-    chosen = workloads[zlib.crc32(case.label.encode()) % len(workloads)]
-    return case._replace(task=case.task.model_copy(update={"workloads": (chosen,)}))
+    number = zlib.crc32(case.label.encode()) % len(workloads)
+    several = case.path.stem in SEVERAL_WORKLOADS
+    chosen = workloads[-2:] if several else workloads[number : number + 1]
+    return case._replace(task=case.task.model_copy(update={"workloads": chosen}))
 
 
 def parameters() -> list[Any]:
     """Return what `make test` takes, and with the mark `sweep` the rest."""
     found = []
     for case in CASES:
-        name, several = case.path.stem, len(case.task.workloads) > 1
-        in_part = several and name not in SEVERAL_WORKLOADS
-        sweep = () if name in KINDS.values() and not in_part else pytest.mark.sweep
+        is_kind, part = case.path.stem in KINDS.values(), in_part(case)
+        whole = part.task.workloads == case.task.workloads
+        sweep = () if is_kind and whole else pytest.mark.sweep
         found.append(pytest.param(case, id=case.label, marks=sweep))
-        if name in KINDS.values() and in_part:
-            found.append(pytest.param(on_one_workload(case), id=f"{case.label}-one"))
+        if is_kind and not whole:
+            found.append(pytest.param(part, id=f"{case.label}-part"))
     return found
 
 

@@ -11,7 +11,7 @@ from interpreted import Interpreter
 
 
 @pytest.fixture(scope="module")
-def compiler() -> Iterator[None]:
+def compiler() -> None:
     """torch's compiler, loaded in this process.
 
     Seeds search for garbage again and again, which takes long if they have to look at all of it.
@@ -19,8 +19,6 @@ def compiler() -> Iterator[None]:
     importlib.import_module("kernel_smith.proposers.seed.inside.build")
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
