@@ -205,7 +205,7 @@ def test_what_goes_wrong_in_a_method_costs_one_problem_and_is_tried_again(
     offered: dict[str, Any] = {"theirs": Failing}
     monkeypatch.setattr(methods, "offered_methods", lambda: offered)
     monkeypatch.setattr(methods, "load_method", offered.__getitem__)
-    protocol = rounds(1, models=model([answer(2.0)]))
+    protocol = rounds(1, models=model([answer(2.0)]), proposers=("model",))  # without seeds
     rows = by_problem(bench.run(["theirs"], protocol))
     assert rows["2_p"].status == "failed"
     said = "method theirs failed in hear(StepEvaluated): RuntimeError: too slow"
