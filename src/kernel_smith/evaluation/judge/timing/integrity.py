@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kernel_smith.evaluation.judge.platform.batch import Windows
 from kernel_smith.evaluation.judge.rejection import Rejected, Suspected
 from kernel_smith.evaluation.judge.timing.statistics import usual_sum
-from kernel_smith.records import Interval, Reason
+from kernel_smith.records import Reason
 
 _TOLERATED_SHARE = 0.1  # of the candidate's own run time
 _SLACK_SECONDS = 0.002  # in all: books are kept in ticks on some kernels
@@ -85,13 +85,12 @@ def check_physics(
         )
 
 
-def note_unseen(workload: str, speedup: Interval) -> str:
-    """Return what to note where too few batches were looked into. Raise `Suspected` where that
-    could be to somebody's gain: nobody is accepted for it, and who is slower gains nothing."""
-    note = (
-        f"{workload}: whether calls were computed one by one could hardly be looked into, since "
-        "the judge was kept waiting for a core"
-    )
-    if speedup.high > 1:
-        raise Suspected(Reason.TOO_NOISY, note)
-    return note
+def check_seen(workload: str, fell_short: bool) -> None:
+    """Nobody is accepted whose batches could hardly be looked into: who is slower than the
+    reference may still be called faster than its parent."""
+    if fell_short:
+        raise Suspected(
+            Reason.TOO_NOISY,
+            f"{workload}: whether calls were computed one by one could hardly be looked into, "
+            "since the judge was kept waiting for a core",
+        )

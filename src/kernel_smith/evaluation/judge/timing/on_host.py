@@ -26,7 +26,7 @@ from kernel_smith.evaluation.judge.timing.host_clock import Measurement, batch_l
 from kernel_smith.evaluation.judge.timing.integrity import (
     check_physics,
     check_processor_use,
-    note_unseen,
+    check_seen,
 )
 from kernel_smith.evaluation.judge.timing.library_share import (
     LibraryShare,
@@ -148,9 +148,7 @@ class HostTiming:
                 watched=not contestant.task.library_calls,
                 settled=self._knows_library_share,
             )
-        if spots.fell_short:
-            speedup = measurement.log_ratio(baselines[0].name, CANDIDATE).allowing_for_luck()
-            contestant.journal.note(note_unseen(workload.name, speedup.interval()))
+        check_seen(workload.name, spots.fell_short)
         self._check_integrity(prepared, measurement, baselines[0].name)
         return measurement
 
