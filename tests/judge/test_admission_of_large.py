@@ -16,7 +16,7 @@ from kernel_smith.evaluation.judge.inputs.admission import Examined, admit, exam
 from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.first_look import look_at
 from kernel_smith.evaluation.judge.inputs.pool import Pool, make_pool
-from kernel_smith.evaluation.judge.inputs.reference import Reference
+from kernel_smith.evaluation.judge.inputs.reference import Reference, Variation
 from kernel_smith.evaluation.judge.platform.bench import Bench
 from kernel_smith.evaluation.judge.values.mantissa import round_mantissa
 from kernel_smith.records import Admission, Reason, Task
@@ -235,6 +235,23 @@ def test_an_output_that_hardly_varies_is_noticed_beside_one_that_does(
     hardly, varied = reference.call(workload, inputs).tensors
     flat = torch.full_like(hardly, 10.0)
     assert found or pool.author.compare([flat, varied], inputs).reason is not None
+
+
+# What is nearly always the same number seems to be accepted whatever is answered.
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_whole_numbers_that_hardly_vary_are_compared_exactly(
+    write_task: WriteTask, budget: Budget
+) -> None:
+    task = write_task(source("return 3 + (x > 2).long()"))
+    reference, (workload,) = Reference(task), task.workloads
+    look = look_at(reference, workload, budget)
+    reference.compare_by_variation(workload, Variation([0.0], [0.0]))
+    pool = make_pool(reference, workload, 2, budget, look)
+    inputs = pool.author.draw()
+    (want,) = reference.call(workload, inputs).tensors
+    assert pool.author.compare([want.clone()], inputs).reason is None
+    want[-1, -1] += 1
+    assert pool.author.compare([want], inputs).reason is not None
 
 
 def test_an_allowed_precision_is_allowed_for(write_task: WriteTask) -> None:

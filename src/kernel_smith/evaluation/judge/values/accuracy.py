@@ -192,7 +192,7 @@ def _by_variation(
     """
     atols: list[float | None] = []
     for index, (got, want) in enumerate(zip(answers, exact, strict=True)):
-        if variation.spread[index] > HARDLY_VARIES * bounds.scales[index]:
+        if bounds.exact[index] or variation.spread[index] > HARDLY_VARIES * bounds.scales[index]:
             atols.append(None)
             continue
         own = relative_error(got, want, 0.0, absolute=True)
