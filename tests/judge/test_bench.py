@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from kernel_smith.errors import MissingPrerequisite
-from kernel_smith.evaluation.judge.inputs.budget import Budget
 from kernel_smith.evaluation.judge.inputs.footprint import Footprint
 from kernel_smith.evaluation.judge.platform import host_memory
 from kernel_smith.evaluation.judge.platform.bench import Bench
@@ -186,25 +185,18 @@ def get_inputs():
     bench.close()
 
 
-@pytest.mark.parametrize(
-    ("is_large", "call", "kept", "longest"),
-    [(False, 64, 512, 4), (True, 64, 512, 3), (True, 10, 512, 18), (True, 64, 96, 1)],
-)
-def test_a_batch_of_large_calls_takes_little_beside_one_of_them(
+@pytest.mark.parametrize(("seconds", "longest"), [(1e-6, 8), (9e-5, 8), (1e-4, 4), (1.0, 4)])
+def test_calls_get_more_memory_where_a_batch_is_short_all_the_same(
     small_task: Task,
     processes: ProcessPool,
     monkeypatch: pytest.MonkeyPatch,
-    is_large: bool,
-    call: int,
-    kept: int,
+    seconds: float,
     longest: int,
 ) -> None:
-    """In three processes: judge, candidate and reference."""
     platform = HostPlatform(processes, CoreSet.choose(None))
     monkeypatch.setattr(platform, "arena_bytes", lambda: 256 << 20)
-    monkeypatch.setattr(platform, "budget", lambda: Budget(kept << 20, 0, 0))
-    footprint = Footprint(inputs=call << 19, outputs=call << 19, parameters=1 << 30, peak=2 << 30)
+    monkeypatch.setattr(platform, "short_batch", 4e-4)
+    footprint = Footprint(inputs=32 << 20, outputs=32 << 20, parameters=1 << 30, peak=2 << 30)
     bench = Bench(small_task, platform, seeds=1)
-    pool = cast(Any, SimpleNamespace(is_large=is_large, footprint=footprint))
-    assert bench._capacity(pool) == longest
+    assert bench._capacity(cast(Any, SimpleNamespace(footprint=footprint)), seconds) == longest
     bench.close()

@@ -52,6 +52,8 @@ class Platform(ABC, Generic[ParticipantT]):
     """Does the speed of a process depend on what it did before?"""
     times_without_kernels: bool
     """Is a process whose kernels do nothing of use when a candidate is timed?"""
+    short_batch: float
+    """In seconds: beside shorter ones the luck of a process counts."""
 
     def __init__(self, processes: ProcessPool, place: CoreSet) -> None:
         self.processes = processes

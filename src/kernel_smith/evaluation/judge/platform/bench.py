@@ -31,7 +31,7 @@ _COMPILING = Limits(
     processes=1024,
 )
 _CALLING = Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0, memory_bytes=_REFERENCE_BYTES)
-_HOLDERS = 3  # of the calls of a batch: the judge and two processes
+_FOR_SHORT_BATCHES = 2
 # Baselines that torch.compile makes, and in which mode.
 COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -125,17 +125,15 @@ class Bench(Generic[ParticipantT]):
             raise InternalError("the reference's process returned no result")
         round_trip = self.platform.round_trip(participant, inputs[0])
         seconds = self.platform.seconds_per_call(participant, batch, round_trip)
-        return Prepared(pool, seconds, round_trip, batch.first, self._capacity(pool))
+        return Prepared(pool, seconds, round_trip, batch.first, self._capacity(pool, seconds))
 
-    def _capacity(self, pool: Pool) -> int:
-        """The longest batch. Of large calls judge, candidate and reference hold one each in any
-        case; those beside it are to take no more than sets that are kept would."""
+    def _capacity(self, pool: Pool, seconds: float) -> int:
+        """The longest batch. Where it is short all the same, calls are worth more memory."""
         size = pool.footprint.inputs + pool.footprint.outputs
         capacity = capacity_for(size, self._arena_bytes)
-        if not pool.is_large:
+        if capacity * seconds >= self.platform.short_batch:
             return capacity
-        beside = self.platform.budget().kept // (_HOLDERS * max(size, 1))
-        return min(capacity, 1 + beside)
+        return capacity_for(size, _FOR_SHORT_BATCHES * self._arena_bytes)
 
     def work(self, workload: Workload) -> Work:
         """What a call must move and compute."""

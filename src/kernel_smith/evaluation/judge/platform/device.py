@@ -75,6 +75,7 @@ class DevicePlatform(Platform[DeviceParticipant]):
     device = "cuda"
     age_matters = False
     times_without_kernels = True
+    short_batch = 1e-3
 
     def __init__(self, processes: ProcessPool, place: CoreSet) -> None:
         super().__init__(processes, place)

@@ -40,6 +40,7 @@ class HostPlatform(Platform[Participant]):
     device = "cpu"
     age_matters = True
     times_without_kernels = False
+    short_batch = 0.0
 
     def budget(self) -> Budget:
         return host_memory.budget()
