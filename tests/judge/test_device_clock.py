@@ -16,6 +16,7 @@ from kernel_smith.evaluation.judge.timing.host_clock import Measurement, Samples
 
 ROUNDS, CALLS = 20, 10
 BATCH, HANDING_OVER = 1e-3, 5e-4
+FORGIVEN = 1.2e-4  # seconds by which one process may always take longer than another
 
 
 def samples(
@@ -39,23 +40,31 @@ def test_who_takes_as_long_as_others_is_charged_next_to_nothing(seed: int) -> No
 
 
 def test_an_early_start_is_charged() -> None:
-    own = samples(switching=jittered(1, more=3e-4))
+    own = samples(switching=jittered(1, more=1e-3))
     charge_hidden_work(own, samples(switching=jittered(2)))
-    assert statistics.median(own.seconds) == pytest.approx((BATCH + 3e-4) / CALLS, rel=0.03)
+    charged = BATCH + 1e-3 - FORGIVEN
+    assert statistics.median(own.seconds) == pytest.approx(charged / CALLS, rel=0.03)
+
+
+def test_that_processes_differ_is_not_charged() -> None:
+    """Nine in ten hand-overs of one took 0.52 ms, of an honest other one 0.64 ms."""
+    own = samples(switching=jittered(1, more=1.15e-4))
+    charge_hidden_work(own, samples(switching=jittered(2)))
+    assert statistics.median(own.seconds) < 1.01 * BATCH / CALLS
 
 
 def test_to_sleep_now_and_then_does_not_pass_an_early_start_off_as_chance() -> None:
-    dithered = [s + (3e-3 if turn % 5 in (1, 3) else 0) for turn, s in enumerate(jittered(1, 3e-4))]
+    dithered = [s + (3e-3 if turn % 5 in (1, 3) else 0) for turn, s in enumerate(jittered(1, 5e-4))]
     own = samples(switching=dithered)
     charge_hidden_work(own, samples(switching=jittered(2)))
-    assert min(own.seconds) > (BATCH + 2.5e-4) / CALLS
+    assert min(own.seconds) > (BATCH + 4.5e-4 - FORGIVEN) / CALLS
 
 
 def test_work_that_is_hidden_in_some_rounds_is_charged_to_those() -> None:
-    some = [s + (3e-4 if turn < 6 else 0) for turn, s in enumerate(jittered(1))]
+    some = [s + (5e-4 if turn < 6 else 0) for turn, s in enumerate(jittered(1))]
     own = samples(switching=some)
     charge_hidden_work(own, samples(switching=jittered(2)))
-    assert min(own.seconds[:6]) > (BATCH + 2e-4) / CALLS
+    assert min(own.seconds[:6]) > (BATCH + 4.5e-4 - FORGIVEN) / CALLS
     assert statistics.median(own.seconds[6:]) < 1.02 * BATCH / CALLS
 
 
