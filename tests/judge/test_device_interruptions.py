@@ -39,7 +39,9 @@ class Machine:
         self.everyone = [self.candidate, self._eager]
         self._draw = random.Random(7)
 
-    def round(self, way: str, most: int | None, *, watched: bool) -> dict[str, Batch]:
+    def round(
+        self, way: str, most: int | None, *, watched: bool = False, timed: bool = True
+    ) -> dict[str, Batch]:
         self.turn += 1
         return {"candidate": self._batch("candidate", OURS), "eager": self._batch("eager", EAGER)}
 

@@ -144,10 +144,11 @@ class DeviceParticipant(Participant):
     def replay(self, *, watched: bool = False, timed: bool = True) -> Batch:
         """Time one replay of the captured calls, and fetch the outputs.
 
-        Looking on, or having the process note times of its own, takes time as well."""
+        To look on, which the process is not told, takes time as well. So does having the process
+        note times of its own, which it is told: that is for replays that are not timed."""
         assert self._captured is not None
         watch = self._device_room.watch() if watched else None
-        wall, cpu, _ = self._go("replay", self._calls, watch, events=watched or not timed)
+        wall, cpu, _ = self._go("replay", self._calls, watch, events=not timed)
         idle, self._idle_cpu = self._idle_cpu, 0.0
         seen = self._captured
         windows = Windows(wall, cpu, 0.0, idle, self._switching_seconds, self._waited_seconds)

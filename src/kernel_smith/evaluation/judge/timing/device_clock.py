@@ -166,18 +166,18 @@ class Contest:
         return False
 
     def round(
-        self, way: Way, most: int | None = None, *, watched: bool = False
+        self, way: Way, most: int | None = None, *, watched: bool = False, timed: bool = True
     ) -> dict[str, Batch]:
         """Everyone once, in random order, on the same sets; the candidate's results are checked.
 
         `watched`: see in the midst of the candidate's batch that its calls are worked off one by
-        one."""
+        one. Not `timed`: it notes times of its own."""
         chosen = self._choose(min(self.length, most or self.length))
         batches = {}
         for participant in _system_random.sample(self.everyone, len(self.everyone)):
             looked_at = watched and participant is self.candidate
             with blame(participant):
-                batches[participant.name] = self._run(participant, way, chosen, looked_at)
+                batches[participant.name] = self._run(participant, way, chosen, looked_at, timed)
         looks = batches[self.candidate.name].looks
         if looks is not None:
             check_one_by_one(looks)
@@ -187,13 +187,20 @@ class Contest:
         return batches
 
     def _run(
-        self, participant: DeviceParticipant, way: Way, chosen: list[InputSet], watched: bool
+        self,
+        participant: DeviceParticipant,
+        way: Way,
+        chosen: list[InputSet],
+        watched: bool,
+        timed: bool,
     ) -> Batch:
         place = participant.rewrite if way == "replay" else participant.bind
         place(chosen)
         self.busy.append(device_state.quiet().is_busy())
         device_state.quiet().make_cold()
-        return participant.replay(watched=watched) if way == "replay" else participant.run()
+        if way == "plain":
+            return participant.run()
+        return participant.replay(watched=watched, timed=timed)
 
     def _choose(self, count: int) -> list[InputSet]:
         """The sets of one batch. Now and then a variant is among them: what survived the checks
@@ -246,15 +253,12 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     beside = [participant for participant in contest.everyone if participant is not candidate]
     names = [participant.name for participant in contest.everyone]
     series, set_aside, interruptions = Series(names), Series(names), Interruptions(candidate.name)
-    opinions: list[float] = []
     deadline = time.monotonic() + sampling.max_seconds
     warm_up = 1 if contest.length == 1 else _WARM_UP_ROUNDS[way]
     for turn in itertools.count():
         # The first one, and some that nobody can tell beforehand.
         watched = way == "replay" and (turn == 0 or _system_random.random() < _WATCHED)
         batches = contest.round(way, most, watched=watched)
-        if watched:
-            opinions.append(candidate.device_seconds())
         if turn < warm_up or watched:
             continue
         empty = empty_batch(eager, others)
@@ -275,8 +279,9 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     if series.rounds < min(sampling.min_rounds, FEWEST_ROUNDS):
         series.append(set_aside)
     measurement = series.measurement(set_aside.rounds)
-    if opinions:
-        series.samples[candidate.name].inner = opinions
+    if way == "replay":  # once all is over: by which rounds tell it, a process could choose them
+        contest.round(way, most, timed=False)
+        series.samples[candidate.name].inner = [candidate.device_seconds()]
     for participant in others:
         charge_hidden_work(series.samples[participant.name], series.samples[eager.name])
     return measurement
