@@ -63,7 +63,27 @@ def describe(evaluations: list[Evaluation]) -> dict[str, Any]:
             "batch_us": statistics.median(batches) * 1e6,
             "batch_deviation_us": statistics.stdev(batches) * 1e6,
         }
-    return {"evaluations": len(timings), "workloads": rows}
+    return {"evaluations": len(timings), "workloads": rows, "each": [row(e) for e in evaluations]}
+
+
+def row(evaluation: Evaluation) -> dict[str, Any]:
+    """One evaluation: what it says of each workload, and how long batches took."""
+    assert evaluation.timing is not None
+    workloads = {}
+    for timed in evaluation.timing.workloads:
+        calls, baseline = timed.calls / timed.rounds, timed.baselines[0]
+        workloads[timed.workload] = {
+            "speedup": rounded(baseline.speedup),
+            "batch_us": round(timed.candidate.p50 * calls * 1e6, 1),
+            "eager_batch_us": round(baseline.seconds.p50 * calls * 1e6, 1),
+            "rounds": timed.rounds,
+        }
+    speedup = rounded(evaluation.timing.speedup)
+    return {"speedup": speedup, "workloads": workloads, "notes": evaluation.notes}
+
+
+def rounded(interval: Interval) -> list[float]:
+    return [round(end, 4) for end in (interval.value, interval.low, interval.high)]
 
 
 def main() -> None:
