@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -143,6 +144,17 @@ def quick() -> Options:
     """As little measuring as possible, and no verdict on how quiet the machine is."""
     sampling = Sampling(target=10.0, unstable_above=1e9, min_rounds=3, max_rounds=4, max_seconds=5)
     return Options(seeds=2, sampling=sampling)
+
+
+@pytest.fixture
+def errors_logged() -> Iterator[list[logging.LogRecord]]:
+    """What anybody logs meanwhile that is an error, or worse."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    yield records
+    logging.getLogger().removeHandler(handler)
 
 
 @pytest.fixture

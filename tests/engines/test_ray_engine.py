@@ -86,13 +86,11 @@ def test_verdicts_errors_and_a_whole_run_are_as_with_a_judge_on_this_machine(
 
 
 def test_a_node_that_joins_is_used_and_when_it_dies_no_job_is_lost(
-    cluster: Nodes, small_task: Task, caplog: pytest.LogCaptureFixture
+    cluster: Nodes, small_task: Task, errors_logged: list[logging.LogRecord]
 ) -> None:
     first = cluster.add("moody")
-    with (
-        caplog.at_level(logging.ERROR),
-        RayEngine(cluster.address, device="moody", lanes=2, on_node="simulated:2:0.6") as engine,
-    ):
+    address, on_node = cluster.address, "simulated:2:0.6"
+    with RayEngine(address, device="moody", lanes=2, on_node=on_node) as engine:
         assert engine.capacity() == 2
         second = cluster.add("moody")
         until(lambda: engine.capacity() == 4)
@@ -111,7 +109,7 @@ def test_a_node_that_joins_is_used_and_when_it_dies_no_job_is_lost(
         engine.close()  # does not wait for a device that will not come
         assert all(future.done() for future in begun)
     # Answering a future twice would be told here.
-    assert not caplog.records
+    assert not errors_logged
 
 
 def test_a_node_that_lacks_the_package_is_told_of_and_not_used(

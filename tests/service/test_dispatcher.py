@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -164,15 +163,12 @@ def test_a_task_that_the_engine_had_before_is_preferred(book: JobBook) -> None:
 )
 def test_what_an_engine_raises_becomes_the_error_of_the_job(
     book: JobBook,
-    caplog: pytest.LogCaptureFixture,
     error: Exception,
     kind: str,
     what: str,
     hint: str,
     at_once: bool,
 ) -> None:
-    # Tests that run side by side cannot pass on a log with bytes that are no text.
-    caplog.set_level(logging.CRITICAL)
     finished: list[tuple[str, float]] = []
     with dispatching(book, RaisingEngine(error, at_once=at_once)) as dispatcher:
         dispatcher.on_finished = lambda kind, seconds: finished.append((kind, seconds))

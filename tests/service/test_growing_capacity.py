@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ class ChangingEngine:
 
 
 def test_the_capacity_is_that_of_the_engine_as_it_is_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errors_logged: list[logging.LogRecord]
 ) -> None:
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
     engine = ChangingEngine()
@@ -57,7 +58,7 @@ def test_the_capacity_is_that_of_the_engine_as_it_is_now(
             engine.lanes = 2
             until(lambda: engine.asked == 2)
             engine.lanes = None
-            until(lambda: caplog.records)
+            until(lambda: errors_logged)
             assert dispatcher.capacity == 2
             engine.lanes = 5
             until(lambda: engine.asked == 5)
