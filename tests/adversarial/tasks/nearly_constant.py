@@ -2,7 +2,7 @@
 
 import torch
 
-TASK = {"family": "adversarial", "workloads": {"many": {"rows": 2, "columns": 1048576}}}
+TASK = {"family": "adversarial", "workloads": {"many": {"rows": 2, "columns": 131072}}}
 
 
 class Model(torch.nn.Module):
@@ -10,5 +10,5 @@ class Model(torch.nn.Module):
         return 1000 + x.square().mean(dim=-1)
 
 
-def get_inputs(rows: int = 2, columns: int = 1048576) -> list[torch.Tensor]:
+def get_inputs(rows: int = 2, columns: int = 131072) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]

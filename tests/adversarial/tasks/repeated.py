@@ -4,7 +4,7 @@ import torch
 
 TASK = {
     "family": "adversarial",
-    "workloads": {"blocks": {"rows": 64, "columns": 1024, "times": 32}},
+    "workloads": {"blocks": {"rows": 64, "columns": 1024, "times": 8}},
 }
 
 
@@ -13,5 +13,5 @@ class Model(torch.nn.Module):
         return x.repeat(times, 1)
 
 
-def get_inputs(rows: int = 64, columns: int = 1024, times: int = 32) -> list[object]:
+def get_inputs(rows: int = 64, columns: int = 1024, times: int = 8) -> list[object]:
     return [torch.randn(rows, columns), times]
