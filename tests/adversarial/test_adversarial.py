@@ -112,8 +112,9 @@ CANDIDATES = sorted(
 
 def by_the_clock(path: Path) -> bool:
     """May it be that nothing but the clock tells it from an honest kernel?"""
-    if literals(path).get("IN_TIME"):
-        return True
+    said = literals(path).get("IN_TIME")
+    if said is not None:
+        return bool(said)
     return not BY_THE_CLOCK.isdisjoint(expected_ends(path, "unscreened"))
 
 

@@ -3,6 +3,7 @@ one."""
 
 TASK = "small_softmax.py"
 EXPECT = {"screened": "stack-inspection", "unscreened": ["protocol-violation", "call-timeout"]}
+IN_TIME = False  # however long a call may take, the judge writes for ten seconds at most
 
 import sys
 
