@@ -80,9 +80,22 @@ def test_without_a_gpu_correct_programs_are_collected_on_request(
     assert json.loads(again.out.splitlines()[-1])["correct"] >= len(found)
 
 
+class Flattering(TrivialEngine):
+    """An engine whose short measurings flatter, opened as one on this machine would be."""
+
+    def __init__(self, truth: float) -> None:
+        super().__init__(lambda _: 1.88, at_length=lambda _: truth)
+
+    def __enter__(self) -> Flattering:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
 def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
-    cli: Cli, confirmed_against_both: None, slow: Path
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     done = cli(*RUN, "--evaluations", 2, "-o", "best.py")
     assert done.code == 0, done.out + done.err
     state = stored()
@@ -121,18 +134,6 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
         "faster_than": ["eager", "compile"],
         "unconfirmed": "",
     }
-
-
-class Flattering(TrivialEngine):
-    """An engine whose short measurings flatter, opened as one on this machine would be."""
-
-    def __init__(self, truth: float) -> None:
-        super().__init__(lambda _: 1.88, at_length=lambda _: truth)
-
-    def __enter__(self) -> Flattering:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 @pytest.mark.parametrize(("truth", "code"), [(0.937, 1), (1.2, 0)])
