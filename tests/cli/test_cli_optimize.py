@@ -273,7 +273,10 @@ def test_a_run_that_has_nothing_left_to_try_is_not_to_be_resumed(
     assert f"next: kernel-smith ask {stored().run} --store r.sqlite  # resuming would" in done.out
 
 
-def test_a_run_keeps_its_own_copy_of_the_task(cli: Cli, quick_runs: None, slow: Path) -> None:
+def test_a_run_keeps_its_own_copy_of_the_task(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     assert cli(*RUN, "--evaluations", 1).code == 0
     (slow / "slow" / "task.py").write_text("nothing of use")
     done = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 2)
@@ -329,8 +332,9 @@ def test_a_model_that_works_for_a_while_is_no_error(
 
 
 def test_a_model_that_hangs_does_not_keep_others_waiting(
-    cli: Cli, quick_runs: None, slow: Path
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     with OpenAIServer([Reply("late", latency=50)]) as server:
         model = f"sleeper@{server.base_url},deadline_seconds=45"
         done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 3)
@@ -370,7 +374,7 @@ def wait_for(process: subprocess.Popen[str], moment: str) -> None:
 @pytest.mark.parametrize(
     ("moment", "how"),
     [
-        ("run ", signal.SIGINT),
+        pytest.param("run ", signal.SIGINT, marks=pytest.mark.sweep),
         ("   1  ", signal.SIGINT),
         pytest.param("   1  ", signal.SIGTERM, marks=pytest.mark.sweep),
         ("run ", signal.SIGTERM),
@@ -385,6 +389,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
     slow: Path,
     moment: str,
     how: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (slow / "slow" / "start_cpp.py").unlink()
     temp = slow / "tmp"
@@ -402,6 +407,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
         assert resume_command(err) == ["resume", before.run, "--store", "r.sqlite"]
         assert [path for path in temp.iterdir() if path.is_dir()] == []
         assert ("The kernel is in slow_best.py." in out) == (before.best is not None)
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     limit = before.funnel["evaluated"] + 1
     done = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", limit)
     assert done.code == 0, done.err
