@@ -19,7 +19,6 @@ from kernel_smith.errors import UserError
 from kernel_smith.evaluation import engines
 from kernel_smith.evaluation.engines import LocalEngine
 from kernel_smith.proposers import seed
-from kernel_smith.runs import presets
 
 PROGRAM = [sys.executable, "-c", "from kernel_smith.cli.main import main; main()"]
 
@@ -76,13 +75,6 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
 def shared_judge(borrowing: type[LocalEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands ask the judge of the test run, instead of waiting for one of their own."""
     monkeypatch.setattr(engines, "LocalEngine", borrowing)
-
-
-@pytest.fixture
-def confirmed_against_both(quick_runs: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quick runs that confirm their winner as a user's do, which takes a while to compile."""
-    quick = presets._CONFIRMATION.model_copy(update={"baselines": ("eager", "compile")})
-    monkeypatch.setattr(presets, "_CONFIRMATION", quick)
 
 
 @pytest.fixture

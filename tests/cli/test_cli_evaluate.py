@@ -467,7 +467,8 @@ def test_without_mctracer_the_remedy_is_named(
     monkeypatch.setenv("MACA_PATH", str(files / "nothing"))
     monkeypatch.setenv("PATH", str(files / "nothing"))
     answer(timing=timing(), device=GPU)
-    done = cli("evaluate", "relu.py", "right.py", "--mctracer", "--quiet", "--fresh")
+    command = ("evaluate", "relu.py", "right.py", "--backend", "maca", "--mctracer", "--quiet")
+    done = cli(*command, "--fresh")
     done.complains(3, "mcTracer is not installed", "leave out --mctracer")
 
 

@@ -80,9 +80,22 @@ def test_without_a_gpu_correct_programs_are_collected_on_request(
     assert json.loads(again.out.splitlines()[-1])["correct"] >= len(found)
 
 
+class Flattering(TrivialEngine):
+    """An engine whose short measurings flatter, opened as one on this machine would be."""
+
+    def __init__(self, truth: float) -> None:
+        super().__init__(lambda _: 1.88, at_length=lambda _: truth)
+
+    def __enter__(self) -> Flattering:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
 def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
-    cli: Cli, confirmed_against_both: None, slow: Path
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     done = cli(*RUN, "--evaluations", 2, "-o", "best.py")
     assert done.code == 0, done.out + done.err
     state = stored()
@@ -121,18 +134,6 @@ def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
         "faster_than": ["eager", "compile"],
         "unconfirmed": "",
     }
-
-
-class Flattering(TrivialEngine):
-    """An engine whose short measurings flatter, opened as one on this machine would be."""
-
-    def __init__(self, truth: float) -> None:
-        super().__init__(lambda _: 1.88, at_length=lambda _: truth)
-
-    def __enter__(self) -> Flattering:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 @pytest.mark.parametrize(("truth", "code"), [(0.937, 1), (1.2, 0)])
@@ -272,7 +273,10 @@ def test_a_run_that_has_nothing_left_to_try_is_not_to_be_resumed(
     assert f"next: kernel-smith ask {stored().run} --store r.sqlite  # resuming would" in done.out
 
 
-def test_a_run_keeps_its_own_copy_of_the_task(cli: Cli, quick_runs: None, slow: Path) -> None:
+def test_a_run_keeps_its_own_copy_of_the_task(
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     assert cli(*RUN, "--evaluations", 1).code == 0
     (slow / "slow" / "task.py").write_text("nothing of use")
     done = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 2)
@@ -328,8 +332,9 @@ def test_a_model_that_works_for_a_while_is_no_error(
 
 
 def test_a_model_that_hangs_does_not_keep_others_waiting(
-    cli: Cli, quick_runs: None, slow: Path
+    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     with OpenAIServer([Reply("late", latency=50)]) as server:
         model = f"sleeper@{server.base_url},deadline_seconds=45"
         done = cli(*RUN, "--proposer", "model", "--model", model, "--evaluations", 3)
@@ -369,7 +374,7 @@ def wait_for(process: subprocess.Popen[str], moment: str) -> None:
 @pytest.mark.parametrize(
     ("moment", "how"),
     [
-        ("run ", signal.SIGINT),
+        pytest.param("run ", signal.SIGINT, marks=pytest.mark.sweep),
         ("   1  ", signal.SIGINT),
         pytest.param("   1  ", signal.SIGTERM, marks=pytest.mark.sweep),
         ("run ", signal.SIGTERM),
@@ -384,6 +389,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
     slow: Path,
     moment: str,
     how: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (slow / "slow" / "start_cpp.py").unlink()
     temp = slow / "tmp"
@@ -401,6 +407,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(
         assert resume_command(err) == ["resume", before.run, "--store", "r.sqlite"]
         assert [path for path in temp.iterdir() if path.is_dir()] == []
         assert ("The kernel is in slow_best.py." in out) == (before.best is not None)
+    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     limit = before.funnel["evaluated"] + 1
     done = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", limit)
     assert done.code == 0, done.err

@@ -10,7 +10,7 @@ from kernel_smith.runs.config import configure
 from kernel_smith.runs.run import Run
 from kernel_smith.store import Store
 
-EVALUATIONS = 4
+EVALUATIONS = 3
 
 
 def assert_a_run_succeeds(

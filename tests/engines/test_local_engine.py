@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_smith.errors import BadInput, InternalError
+from kernel_smith.errors import BadInput, InternalError, MissingPrerequisite
 from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine
 from kernel_smith.records import Admission, Candidate, Evaluation, Options, Reason, Stage, Task
 
@@ -305,6 +305,20 @@ def test_a_zygote_has_nothing_open_of_the_judge_that_it_is_a_copy_of(another: Lo
     assert described["zygote"][:3] == ["0", "1", "2"]
     assert len(described["zygote"]) == 4  # and the socket by which it is asked
     assert len(described["judge"]) > 4
+
+
+@pytest.mark.skipif(SYSTEM_COMPILER is None, reason="needs a compiler in /usr/bin as a stand-in")
+def test_a_compiler_that_is_gone_is_missing(
+    another: LocalEngine, small_task: Task, quick: Options, honest_source: str
+) -> None:
+    compiler = Path(os.environ["CXX"])
+    away = compiler.rename(compiler.with_suffix(".away"))
+    try:
+        with pytest.raises(MissingPrerequisite, match=r"\$CXX names a compiler") as caught:
+            another.evaluate(small_task, Candidate(source=honest_source), quick)
+    finally:
+        away.rename(compiler)
+    assert "unset CXX" in caught.value.hint
 
 
 def test_nothing_outlives_the_process_that_uses_the_engine() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,30 @@ from typing import Any
 import pytest
 
 from kernel_smith.records import Task
+from kernel_smith.training import running
 
 WriteRows = Callable[[str, list[dict[str, Any]]], Path]
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trainers() -> None:
+    """What takes seconds to import. Each training collects garbage several times: not there."""
+    import peft  # noqa: F401
+    from transformers import Trainer  # noqa: F401
+    from trl import GRPOTrainer, SFTTrainer  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings of a few steps would spend more on the picture of them than on the steps."""
+    monkeypatch.setattr(running, "draw_curves", lambda *_: False)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(trainers: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two layers with random weights and a tokenizer of bytes, without a chat template."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers

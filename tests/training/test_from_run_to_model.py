@@ -82,7 +82,11 @@ def test_from_a_run_to_a_model_that_proposes(
 ) -> None:
     store = tmp_path / "runs.sqlite"
     kernel_smith.optimize(
-        small_task, starts=[honest_source], budget=Budget(evaluations=4), store=store
+        small_task,
+        starts=[honest_source],
+        proposers=["mutator"],
+        budget=Budget(evaluations=3),
+        store=store,
     )
     for purpose in ("sft", "rl"):
         settings = BuildSettings(

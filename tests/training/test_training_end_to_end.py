@@ -15,8 +15,9 @@ from kernel_smith.errors import BadInput, Interrupted, MissingPrerequisite
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Task
 from kernel_smith.testing.trivial import TrivialEngine
 from kernel_smith.training import environment as environment_module
-from kernel_smith.training import sft
+from kernel_smith.training import running, sft
 from kernel_smith.training.config import Lora, RewardSettings, RlSettings, SftSettings
+from kernel_smith.training.curves import draw_curves
 from kernel_smith.training.models import load_tokenizer
 from kernel_smith.training.rl import train_rl
 from kernel_smith.training.sft import train_sft
@@ -62,8 +63,13 @@ def answer_of(folder: Path) -> str:
 
 
 def test_sft_writes_a_model_that_answers_and_goes_on_where_it_stopped(
-    tiny_model: Path, write_rows: WriteRows, sft_rows: list[dict[str, Any]], tmp_path: Path
+    tiny_model: Path,
+    write_rows: WriteRows,
+    sft_rows: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(running, "draw_curves", draw_curves)
     data, output = write_rows("sft", sft_rows), tmp_path / "out"
     said: list[str] = []
     trained = train_sft(sft_settings(data, tiny_model, output), said.append)
@@ -95,13 +101,21 @@ def press_ctrl_c_in_the_second_step(what: str) -> None:
 
 
 def test_the_step_in_which_a_training_is_interrupted_is_kept(
-    tiny_model: Path, write_rows: WriteRows, sft_rows: list[dict[str, Any]], tmp_path: Path
+    tiny_model: Path,
+    write_rows: WriteRows,
+    sft_rows: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    drawn: list[list[dict[str, Any]]] = []
+    monkeypatch.setattr(running, "draw_curves", lambda metrics, _: drawn.append(metrics))
     data, output = write_rows("sft", sft_rows), tmp_path / "out"
     settings = sft_settings(data, tiny_model, output, steps=3, save_every=100)
     with pytest.raises(Interrupted) as caught:
         train_sft(settings, press_ctrl_c_in_the_second_step, again="AGAIN")
     assert caught.value.hint == f"go on from {output / 'checkpoint-2'}: AGAIN"
+    (curves,) = drawn  # also of a training that was ended early
+    assert [x["step"] for x in curves if "loss" in x] == [1, 2]
     assert train_sft(settings, print).steps == 3
     assert [x["step"] for x in lines(output / "metrics.jsonl") if "loss" in x] == [1, 2, 3]
 

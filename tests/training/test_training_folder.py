@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -94,3 +95,18 @@ def test_curves_are_drawn_of_what_there_is(tmp_path: Path) -> None:
     metrics = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0, "eval_loss": 1.5, "reward": 0.1}]
     assert draw_curves(metrics, path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("pause", [0.0, 60.0])
+def test_curves_are_drawn_while_a_training_goes_on_but_not_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    from kernel_smith.training import watch
+
+    drawn: list[Path] = []
+    monkeypatch.setattr(watch, "draw_curves", lambda metrics, path: drawn.append(path))
+    monkeypatch.setattr(watch, "_PAUSE", pause)
+    watching = watch.Watch(Journal(tmp_path), tmp_path, lambda what: None)
+    for _ in range(2):
+        watching.on_save(None, SimpleNamespace(is_world_process_zero=True), None)
+    assert drawn == ([] if pause else [tmp_path / "curves.png"] * 2)

@@ -53,7 +53,7 @@ class _Writer:
     def __init__(self, folder: Path, drawing: Drawing) -> None:
         from kernel_smith.training.models import load_tokenizer, need_libraries
 
-        need_libraries()
+        need_libraries(("torch", "transformers"))
         import torch
         from transformers import AutoModelForCausalLM, GenerationConfig
 

@@ -115,7 +115,7 @@ def train(
     if main:
         folder.note("running")
         journal.forget_metrics_after(_step(checkpoint))
-    with _quiet(), _endings(trainer, folder, again):
+    with _quiet(), _endings(trainer, folder, journal, again):
         with stopping:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         if stopping.asked and trainer.state.global_step < settings.steps:
@@ -125,7 +125,6 @@ def train(
     metrics = journal.read_metrics()
     last = {name: value for line in metrics for name, value in line.items()}
     if main:
-        draw_curves(metrics, settings.output / "curves.png")
         info = folder.note("done", steps=trainer.state.global_step)
         folder.copy_info_to_final()
         write_model_card(folder.final, info, settings.data, last)
@@ -133,8 +132,8 @@ def train(
 
 
 @contextlib.contextmanager
-def _endings(trainer: Any, folder: Folder, again: str) -> Iterator[None]:
-    """Turns what may end a training early into what to do about it."""
+def _endings(trainer: Any, folder: Folder, journal: Journal, again: str) -> Iterator[None]:
+    """Turns what may end a training early into what to do about it; draws the curves either way."""
     import torch
 
     ended_early = True
@@ -158,8 +157,10 @@ def _endings(trainer: Any, folder: Folder, again: str) -> Iterator[None]:
             "adapter instead of all weights; these begin a new --output",
         ) from None
     finally:
-        if ended_early and is_main_process():
-            folder.note("stopped", steps=trainer.state.global_step)
+        if is_main_process():
+            if ended_early:
+                folder.note("stopped", steps=trainer.state.global_step)
+            draw_curves(journal.read_metrics(), folder.path / "curves.png")
 
 
 def _where(folder: Folder, words: str = " from ") -> str:
