@@ -92,10 +92,20 @@ class Flattering(TrivialEngine):
     def __exit__(self, *_: object) -> None: ...
 
 
+@pytest.fixture(params=["made up", pytest.param("judged", marks=pytest.mark.sweep)])
+def confirmed_against_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that confirm their winner as a user's do, for which a judge has to compile."""
+    if request.param == "made up":
+        monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
+        return
+    request.getfixturevalue("quick_runs")
+    quick = presets._CONFIRMATION.model_copy(update={"baselines": ("eager", "compile")})
+    monkeypatch.setattr(presets, "_CONFIRMATION", quick)
+
+
 def test_a_run_writes_its_winner_and_a_resumed_one_counts_on(
-    cli: Cli, slow: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, confirmed_against_both: None, slow: Path
 ) -> None:
-    monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     done = cli(*RUN, "--evaluations", 2, "-o", "best.py")
     assert done.code == 0, done.out + done.err
     state = stored()
