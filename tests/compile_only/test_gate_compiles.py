@@ -39,7 +39,7 @@ def matmul_kernel(
 
 @triton.autotune(
     configs=[
-        triton.Config({"BM": 64, "BK": 256}, num_warps=8, num_stages=4),
+        triton.Config({"BM": 64, "BK": 128}, num_warps=8, num_stages=5),
         triton.Config({"BM": 32, "BK": 32}, num_warps=4, num_stages=2),
         triton.Config({"BM": 32, "BK": 32}, num_warps=2, num_stages=2),
     ],

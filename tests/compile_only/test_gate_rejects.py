@@ -40,7 +40,7 @@ def large_kernel(a, b, c, K, B: tl.constexpr):
 
 
 def launch(x, weight):
-    large_kernel[(1,)](x, x, x, x.shape[1], B=128, num_warps=8, num_stages=5)
+    large_kernel[(1,)](x, x, x, x.shape[1], B=128, num_warps=8, num_stages=3)
     return x
 """
 

@@ -198,15 +198,6 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.slow
-def test_few_bits_are_rounded_as_a_gpu_does(tmp_path: Path) -> None:
-    script = tmp_path / "cast.py"
-    script.write_text(CAST)
-    dtypes = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"]
-    done = subprocess.run([sys.executable, script, *dtypes], capture_output=True, text=True)
-    assert done.stdout.split() == dtypes, done.stderr
-
-
 EXTREMES = """
 import torch
 from kernel_smith.evaluation.sandbox.interpreter import interpret_kernels
@@ -236,10 +227,46 @@ for dtype in (torch.float32, torch.float16, torch.int32):
 """
 
 
+DTYPES = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"]
+# Both in one process, whose imports take longer than they do.
+RUN_EACH = """
+import runpy, sys, traceback
+sys.argv, scripts = sys.argv[:1] + sys.argv[3:], sys.argv[1:3]
+for script in scripts:
+    try:
+        runpy.run_path(script)
+    except Exception:
+        traceback.print_exc()
+    print("end")
+"""
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str], str]:
+    """What `CAST` and `EXTREMES` print, and what both complain of."""
+    folder = tmp_path_factory.mktemp("scripts")
+    scripts = {"cast.py": CAST, "extremes.py": EXTREMES}
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_EACH, *(folder / name for name in scripts), *DTYPES],
+        capture_output=True,
+        text=True,
+    )
+    cast, extremes, _ = done.stdout.split("end\n")
+    return cast.split(), extremes.split(), done.stderr
+
+
 @pytest.mark.slow
-def test_extremes_of_the_compilers_helpers_are_torchs(tmp_path: Path) -> None:
+def test_few_bits_are_rounded_as_a_gpu_does(printed: tuple[list[str], list[str], str]) -> None:
+    cast, _, complaints = printed
+    assert cast == DTYPES, complaints
+
+
+@pytest.mark.slow
+def test_extremes_of_the_compilers_helpers_are_torchs(
+    printed: tuple[list[str], list[str], str],
+) -> None:
     """Whether numpy finds them at once or the interpreter compares element by element."""
-    script = tmp_path / "extremes.py"
-    script.write_text(EXTREMES)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert len(done.stdout.split()) == 3, done.stderr
+    _, extremes, complaints = printed
+    assert len(extremes) == 3, complaints

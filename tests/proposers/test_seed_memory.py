@@ -185,8 +185,14 @@ STEPS = {
 }
 
 
+SWEPT = ("exporting", "keeping the result", "running the seed")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step",
+    [pytest.param(step, marks=pytest.mark.sweep if step in SWEPT else ()) for step in STEPS],
+)
 def test_a_full_device_is_an_error_that_users_can_mend(
     compiler: None, write_task: Callable[..., Task], monkeypatch: Patch, step: str
 ) -> None:
@@ -212,7 +218,14 @@ def test_a_reference_that_finds_no_room_is_not_to_blame(
     assert "its inputs take" in caught.value.what and "result" not in caught.value.what
 
 
-@pytest.mark.parametrize("step", ["exporting", "compiling", "running the seed", "comparing"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        *("compiling", "comparing"),
+        pytest.param("exporting", marks=pytest.mark.sweep),
+        pytest.param("running the seed", marks=pytest.mark.sweep),
+    ],
+)
 def test_a_device_that_is_full_for_a_moment_does_no_harm(
     compiler: None, write_task: Callable[..., Task], monkeypatch: Patch, step: str
 ) -> None:

@@ -8,6 +8,11 @@ from kernel_smith.proposers.seed.templates import template
 
 # What each text of `templates` is needed for; it may use those that stand before it.
 _USES = {
+    "helpers/headers": "",
+    "helpers/memory": r"\b(?:Product|Gram|Convolution|Attention)<",
+    "helpers/intrinsics": r"\b(widen|narrow)\(",
+    # What it says would hold for all functions of a header as well, each of which takes g++ longer.
+    "helpers/vectorising": "",
     "helpers/bfloat16": r"\b(at::BFloat16|c10::BFloat16|bfloat16)\b",
     "helpers/half": r"\b(at::Half|c10::Half|half)\b",
     "helpers/halves": r"\b(widen|narrow)\(",
@@ -49,4 +54,4 @@ _USES = {
 def helpers_for(body: str) -> str:
     """Return the headers, and the helpers that some kernels use."""
     used = [name for name, use in _USES.items() if re.search(use, body)]
-    return "\n".join(template(f"{name}.hpp") for name in ("helpers/headers", *used))
+    return "\n".join(template(f"{name}.hpp") for name in used)

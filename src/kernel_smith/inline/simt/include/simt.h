@@ -10,6 +10,7 @@
 static_assert(KS_WAVE == 32 || KS_WAVE == 64, "KS_WAVE must be 32 or 64");
 
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,6 @@ static_assert(KS_WAVE == 32 || KS_WAVE == 64, "KS_WAVE must be 32 or 64");
 #include <cmath>
 #include <climits>
 #include <limits>
-#include <mutex>
 #include <tuple>
 #include <type_traits>
 

@@ -144,10 +144,7 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def _check_signature(program: ExportedProgram) -> None:
-    # Only in functional form does the signature tell what changes.
-    with refusing("the graph of the model cannot be read"), torch.no_grad():
-        functional = program.run_decompositions({})
-    for spec in functional.graph_signature.output_specs:
+    for spec in _functional(program).graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
             raise refused(
                 f"`forward` changes `{spec.target}` in place{_while_training(spec.target)}"
@@ -155,6 +152,31 @@ def _check_signature(program: ExportedProgram) -> None:
     for one in program.graph_signature.input_specs:
         if one.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
             raise refused(f"the model holds `{one.target}`, which is not a tensor")
+
+
+def _functional(program: ExportedProgram) -> ExportedProgram:
+    """Return the program in functional form, where alone the signature tells what changes.
+
+    To bring it there takes as long as half of a small compilation, and most are in it already.
+    """
+    if not any(map(_may_write, program.graph.nodes)):
+        return program
+    with refusing("the graph of the model cannot be read"), torch.no_grad():
+        functional: ExportedProgram = program.run_decompositions({})
+    return functional
+
+
+def _may_write(node: torch.fx.Node) -> bool:
+    """Tell whether an operation may change what it is given.
+
+    Norms that update statistics do not say so, and what holds a graph of its own is not read.
+    """
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        return True
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and (
+        schema.is_mutable or any(one.name == "running_mean" for one in schema.arguments)
+    )
 
 
 def _while_training(target: str | None) -> str:

@@ -63,7 +63,7 @@ inline void run(const dim3& grid, const dim3& block, size_t shared, void (*body)
     leave(error);
     return;
   }
-  std::lock_guard<std::mutex> guard(machine.turn);
+  const Turn turn;
   machine.body = body;
   machine.body_data = data;
   machine.failure = cudaSuccess;

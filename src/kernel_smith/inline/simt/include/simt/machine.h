@@ -78,11 +78,18 @@ struct Machine {
   unsigned barrier_true, barrier_true_result, barrier_count_result;
   unsigned spins;
   cudaError failure;
-  std::mutex turn;
+  pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 };
 
 inline Machine machine;
 inline thread_local bool inside_launch = false;
+
+// A std::lock_guard: <mutex> would take the compiler as long as everything that is here.
+struct Turn {
+  Turn() { pthread_mutex_lock(&machine.turn); }
+  ~Turn() { pthread_mutex_unlock(&machine.turn); }
+  Turn(const Turn&) = delete;
+};
 
 inline void make_ready(Thread& thread) {
   machine.ready[(machine.ready_first + machine.ready_count++) % most_threads] = &thread;

@@ -1,6 +1,3 @@
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 constexpr int64_t HALVES =
 #if defined(__AVX512F__)
     16;

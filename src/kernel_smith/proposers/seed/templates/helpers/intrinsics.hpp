@@ -1,0 +1,3 @@
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
