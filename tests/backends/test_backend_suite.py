@@ -20,7 +20,7 @@ def test_maca_passes_the_suite_and_every_record_says_conformance(
 ) -> None:
     monkeypatch.setattr(backend_suite, "LocalEngine", borrowing)
     # The kernel that hangs computes for eleven times as long: what the first calls may take.
-    limits = backend_suite._OPTIONS.limits.model_copy(update={"call_seconds": 0.25})
+    limits = backend_suite._OPTIONS.limits.model_copy(update={"call_seconds": 0.5})
     impatient = backend_suite._OPTIONS.model_copy(update={"limits": limits})
     monkeypatch.setattr(backend_suite, "_OPTIONS", impatient)
     shown = check_backend("maca", programs("maca"))
