@@ -97,6 +97,23 @@ def test_the_rewritten_kernel_still_does_its_work() -> None:
     assert torch.equal(y, x[::4])
 
 
+ROOM = """
+extern "C" void doubled(const float* x, float* y, int64_t n) {
+    std::unique_ptr<float []> buffer = std::make_unique<float []>(n);
+    float* room = buffer.get();
+    for (int64_t i = 0; i < n; ++i) room[i] = 2 * x[i];
+    for (int64_t i = 0; i < n; ++i) y[i] = room[i];
+}
+"""
+
+
+def test_a_kernel_may_take_room_for_itself() -> None:
+    """As the compiler's do for a softmax of long rows."""
+    x, y = torch.arange(64.0), torch.empty(64)
+    cpp(cpp_source([ROOM])).doubled(x, y, len(x))
+    assert torch.equal(y, 2 * x)
+
+
 def test_a_seed_carries_only_the_helpers_it_uses() -> None:
     assert "struct" not in helpers_for("float y = std::exp(x);")
     structs = re.findall(r"struct (\w+)", helpers_for("Welford<float> a;"))

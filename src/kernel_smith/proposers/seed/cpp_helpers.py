@@ -9,7 +9,7 @@ from kernel_smith.proposers.seed.templates import template
 # What each text of `templates` is needed for; it may use those that stand before it.
 _USES = {
     "helpers/headers": "",
-    "helpers/memory": r"\b(?:Product|Gram|Convolution|Attention)<",
+    "helpers/memory": r"\b(?:Product|Gram|Convolution|Attention)<|\b(?:unique_ptr|make_unique)\b",
     "helpers/intrinsics": r"\b(widen|narrow)\(",
     # What it says would hold for all functions of a header as well, each of which takes g++ longer.
     "helpers/vectorising": "",
