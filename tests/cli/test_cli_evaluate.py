@@ -499,6 +499,11 @@ def test_a_missing_compiler_ends_with_three_and_names_the_remedy(
         KERNEL_SMITH_CACHE=files / "empty",
     )
     done.complains(3, "/nonexistent/c++", "unset CXX", "apt-get install g++")
+    # What needs none gets its verdict all the same.
+    (files / "plain.py").write_text("import torch\nclass ModelNew(torch.nn.Module): ...\n")
+    done = run_program("evaluate", "relu.py", "plain.py", *QUICK, CXX="/nonexistent/c++")
+    assert done.code == 1
+    assert "no-kernel-source" in done.out
 
 
 # ---------------------------------------------------------------- interruption

@@ -118,7 +118,6 @@ def evaluate(
     """
     from kernel_smith.evaluation.backends import find_backend
     from kernel_smith.evaluation.engines import EvaluationCache, LocalEngine, open_engine
-    from kernel_smith.inline.toolchain import find_toolchain
 
     found = find_task(task, precision)
     find_backend(backend)  # says so if there is none
@@ -154,8 +153,6 @@ def evaluate(
             report(f"{engine} evaluates it")
             evaluation = service.submit(found, program, options, beside=other).result()
     elif cached is None:
-        if backend == "cpp":
-            find_toolchain(backend)  # better missed now than by a judge that took seconds to start
         with progress(quiet) as report, LocalEngine(cache) as here:
             evaluation = here.evaluate(
                 found,
