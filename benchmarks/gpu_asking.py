@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 from itertools import islice
@@ -22,14 +21,12 @@ from typing import Any
 
 import torch
 from gpu_clock import KERNEL, TASK
+from gpu_judge import judging
 
 from kernel_smith.evaluation.judge.evidence.device import describe_device
 from kernel_smith.evaluation.judge.platform import device_state
 from kernel_smith.evaluation.judge.platform.bench import Bench
-from kernel_smith.evaluation.judge.platform.device import DevicePlatform
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
-from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
-from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
 from kernel_smith.records import Workload
 from kernel_smith.tasks import read_task
 
@@ -81,22 +78,17 @@ def main() -> None:
     chosen = parser.parse_args()
     path = Path(tempfile.mkdtemp()) / "chain.py"
     path.write_text(KERNEL.format(name="Model", padding=0) + TASK)
-    processes = ProcessPool(Path(tempfile.mkdtemp()))
-    load_torch()
-    processes.begin(be_zygote)
-    place = CoreSet.choose(None).for_device()
-    os.sched_setaffinity(0, place.judge)
     rows = []
-    for number in range(chosen.benches):
-        bench = Bench(read_task(path), DevicePlatform(processes, place), 2)
-        bench.eager().child.move_to(place.timed)
-        for workload in bench.task.workloads[:3]:
-            rows.append({"process": number, **asked(bench, workload, chosen.times)})
-            print(json.dumps(rows[-1]), flush=True)
-        bench.close()
+    with judging() as platform:
+        for number in range(chosen.benches):
+            bench = Bench(read_task(path), platform, 2)
+            bench.eager().child.move_to(platform.place.timed)
+            for workload in bench.task.workloads[:3]:
+                rows.append({"process": number, **asked(bench, workload, chosen.times)})
+                print(json.dumps(rows[-1]), flush=True)
+            bench.close()
     facts = {"device": describe_device().name, "torch": torch.__version__}
     chosen.json.write_text(json.dumps({"rows": rows, **facts}, indent=1) + "\n")
-    processes.close()
 
 
 if __name__ == "__main__":

@@ -10,10 +10,8 @@ in one of several candidate processes. The padded candidate works 3% more and is
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import math
-import os
 import statistics
 import tempfile
 import time
@@ -21,18 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gpu_judge import judging, start
 
-from kernel_smith.evaluation.judge.contestant import Contestant
 from kernel_smith.evaluation.judge.evidence.device import describe_device
-from kernel_smith.evaluation.judge.journal import Journal
 from kernel_smith.evaluation.judge.platform.bench import Bench
-from kernel_smith.evaluation.judge.platform.device import DevicePlatform
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
-from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.timing.baseline_contests import Trusting
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, measure
-from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
-from kernel_smith.records import Candidate, Options, Sampling
+from kernel_smith.records import Sampling
 from kernel_smith.tasks import read_task
 
 KERNEL = """
@@ -75,18 +69,6 @@ TASK = {
 def get_inputs(count, steps):
     return [torch.randn(count), steps]
 """
-
-
-def start(
-    bench: Bench[DeviceParticipant], padding: int, seed: int
-) -> Contestant[DeviceParticipant]:
-    source = KERNEL.format(name="ModelNew", padding=padding) + f"\n# {seed}\n"
-    candidate = Candidate(backend="triton", source=source, name="candidate.py")
-    journal = Journal(lambda _: None, bench.platform.step)
-    contestant = Contestant(bench.platform, bench.task, candidate, Options(), journal)
-    contestant.compile(ast.parse(source), bench.largest())
-    contestant.load()
-    return contestant
 
 
 def run(
@@ -148,24 +130,22 @@ def main() -> None:
     deadline = time.monotonic() + chosen.seconds
     path = Path(tempfile.mkdtemp()) / "chain.py"
     path.write_text(KERNEL.format(name="Model", padding=0) + TASK)
-    processes = ProcessPool(Path(tempfile.mkdtemp()))
-    load_torch()
-    processes.begin(be_zygote)
-    place = CoreSet.choose(None).for_device()
-    os.sched_setaffinity(0, place.judge)
-    bench = Bench(read_task(path), DevicePlatform(processes, place), 2)
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {"itself": {}, "padded": {}}
     # A step of the second chain takes about 0.8 of one of the first: 38 per mille make 3% more.
     plans = [("itself", 0, chosen.runs), ("padded", 38, chosen.padded_runs)]
-    for kind, padding, runs in plans:
-        for process in range(chosen.processes):
-            contestant = start(bench, padding, process)
-            for _ in range(-(-runs // chosen.processes)):
-                if time.monotonic() > deadline - (25 if kind == "itself" else 0):
-                    break
-                for row in run(bench, contestant.participant, Sampling()):
-                    rows[kind].setdefault(row["workload"], []).append(row)
-            contestant.close()
+    with judging() as platform:
+        bench = Bench(read_task(path), platform, 2)
+        for kind, padding, runs in plans:
+            source = KERNEL.format(name="ModelNew", padding=padding)
+            for process in range(chosen.processes):
+                contestant = start(bench, "triton", source, process)
+                for _ in range(-(-runs // chosen.processes)):
+                    if time.monotonic() > deadline - (25 if kind == "itself" else 0):
+                        break
+                    for row in run(bench, contestant.participant, Sampling()):
+                        rows[kind].setdefault(row["workload"], []).append(row)
+                contestant.close()
+        bench.close()
     report = {
         kind: {name: summary(found) for name, found in by_workload.items()}
         for kind, by_workload in rows.items()
@@ -173,8 +153,6 @@ def main() -> None:
     report |= {"device": describe_device().model_dump(), "torch": torch.__version__}
     chosen.json.write_text(json.dumps(report, indent=1))
     print(json.dumps(report, indent=1), flush=True)
-    bench.close()
-    processes.close()
 
 
 if __name__ == "__main__":

@@ -13,42 +13,23 @@ has all rounds.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
-import os
 import statistics
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from gpu_candidates import CANDIDATES, entries
+from gpu_judge import judging, start
 
-from kernel_smith.evaluation.judge.contestant import Contestant
-from kernel_smith.evaluation.judge.journal import Journal
 from kernel_smith.evaluation.judge.platform.bench import Bench
-from kernel_smith.evaluation.judge.platform.device import DevicePlatform
 from kernel_smith.evaluation.judge.platform.device_participant import DeviceParticipant
-from kernel_smith.evaluation.judge.processes.pool import CoreSet, ProcessPool
 from kernel_smith.evaluation.judge.timing.baseline_contests import Trusting
 from kernel_smith.evaluation.judge.timing.device_clock import Contest, measure
 from kernel_smith.evaluation.judge.timing.host_clock import Measurement, Samples
-from kernel_smith.evaluation.sandbox.begin import be_zygote, load_torch
-from kernel_smith.records import Candidate, Options, Sampling, Workload
+from kernel_smith.records import Sampling, Workload
 
 ROUND = ("batch_us", "asking_us", "handing_over_us", "waiting_us", "charged_us")
-
-
-def contestant_of(
-    bench: Bench[DeviceParticipant], backend: str, path: Path, turn: int
-) -> Contestant[DeviceParticipant]:
-    source = f"{path.read_text()}\n# {turn}\n"
-    candidate = Candidate(backend=backend, source=source, name=path.name)
-    journal = Journal(lambda _: None, bench.platform.step)
-    contestant = Contestant(bench.platform, bench.task, candidate, Options(), journal)
-    contestant.compile(ast.parse(source), bench.largest())
-    contestant.load()
-    return contestant
 
 
 def measured(
@@ -119,15 +100,6 @@ def spread(values: tuple[float, ...]) -> str:
     return f"{middle:.0f} ({low:.0f} to {high:.0f})"
 
 
-def begin_judge() -> tuple[ProcessPool, DevicePlatform]:
-    processes = ProcessPool(Path(tempfile.mkdtemp()))
-    load_torch()
-    processes.begin(be_zygote)
-    place = CoreSet.choose(None).for_device()
-    os.sched_setaffinity(0, place.judge)
-    return processes, DevicePlatform(processes, place)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kernels", nargs="+", help="parts of their names")
@@ -139,22 +111,21 @@ def main() -> None:
     deadline = time.monotonic() + 60 * chosen.minutes
     tasks = {entry.path: entry.task for entry in entries(chosen.backend)}
     honest = [path for path in tasks if path.parent.name == "honest"]
-    processes, platform = begin_judge()
     found = []
-    for path in (p for p in honest if any(part in p.name for part in chosen.kernels)):
-        bench = Bench(tasks[path], platform, 2)
-        for turn in range(chosen.processes):
-            if time.monotonic() > deadline:
-                break
-            contestant = contestant_of(bench, chosen.backend, path, turn)
-            for workload in bench.task.workloads * 2:
-                row = measured(bench, contestant.participant, workload)
-                found.append({"kernel": path.stem, "process": turn, **row})
-                print(path.stem, turn, line(row), flush=True)
-            contestant.close()
-            chosen.json.write_text(json.dumps({"round": ROUND, "measurements": found}) + "\n")
-        bench.close()
-    processes.close()
+    with judging() as platform:
+        for path in (p for p in honest if any(part in p.name for part in chosen.kernels)):
+            bench = Bench(tasks[path], platform, 2)
+            for turn in range(chosen.processes):
+                if time.monotonic() > deadline:
+                    break
+                contestant = start(bench, chosen.backend, path.read_text(), turn)
+                for workload in bench.task.workloads * 2:
+                    row = measured(bench, contestant.participant, workload)
+                    found.append({"kernel": path.stem, "process": turn, **row})
+                    print(path.stem, turn, line(row), flush=True)
+                contestant.close()
+                chosen.json.write_text(json.dumps({"round": ROUND, "measurements": found}) + "\n")
+            bench.close()
 
 
 if __name__ == "__main__":
