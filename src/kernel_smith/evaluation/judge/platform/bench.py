@@ -31,7 +31,7 @@ _COMPILING = Limits(
     processes=1024,
 )
 _CALLING = Limits(load_seconds=_COMPILE_SECONDS, call_seconds=60.0, memory_bytes=_REFERENCE_BYTES)
-_FOR_SHORT_BATCHES = 2
+_FOR_SHORT_BATCHES = 2  # times the memory
 # Baselines that torch.compile makes, and in which mode.
 COMPILED = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 

@@ -279,7 +279,8 @@ def measure(contest: Contest, sampling: Sampling, way: Way, most: int | None = N
     if series.rounds < min(sampling.min_rounds, FEWEST_ROUNDS):
         series.append(set_aside)
     measurement = series.measurement(set_aside.rounds)
-    if way == "replay":  # once all is over: by which rounds tell it, a process could choose them
+    if way == "replay":
+        # Last of all: who is told in between that a round does not count could behave in it.
         contest.round(way, most, timed=False)
         series.samples[candidate.name].inner = [candidate.device_seconds()]
     for participant in others:

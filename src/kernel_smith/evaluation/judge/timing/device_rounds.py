@@ -16,8 +16,8 @@ from kernel_smith.evaluation.judge.timing.interruptions import was_interrupted
 # A batch takes longer in some processes than in others with the same kernels, by about as much
 # (`benchmarks/gpu_processes.py`).
 _PROCESS_SECONDS = 2.5e-6
-# The same of handing the device over, which takes 0.5 to 0.7 ms: of one process and then of
-# another it takes as much longer in all rounds of a workload.
+# Handing the device over takes 0.5 to 0.7 ms, and in one process as much longer than in another in
+# all rounds of a workload: the standard deviation, rounded up (`benchmarks/gpu_rounds.py`).
 _HAND_OVER_SECONDS = 4e-5
 _NEIGHBOURS = 2  # rounds on either side
 _SIGMAS = 3.0
@@ -84,9 +84,9 @@ def charge_hidden_work(participant: Samples, reference: Samples) -> None:
 
     Where that takes longer than with the reference's process, beyond what chance explains, the
     difference is charged: there is next to nothing to be gained by an early start, or by calling
-    the work finished before it is. What chance explains is told by the reference's process alone,
-    and by how much processes differ: a participant can vary its own times at will. And it is
-    charged round by round, if more, so nothing is gained either by hiding work in some of them.
+    the work finished before it is. What chance explains is told by how far the reference's process
+    varies, since a participant can vary its own times at will, and by how far processes differ. And
+    it is charged round by round, if more, so no more is gained by hiding work in some of them.
     """
     own, usual = ([w.switching_wall for w in side.windows] for side in (participant, reference))
     middle, spread = statistics.median(usual), _spread(usual)

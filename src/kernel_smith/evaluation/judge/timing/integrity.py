@@ -86,8 +86,8 @@ def check_physics(
 
 
 def check_seen(workload: str, fell_short: bool) -> None:
-    """Nobody is accepted whose batches could hardly be looked into: who is slower than the
-    reference may still be called faster than its parent."""
+    """Raise `Suspected` where too few batches were looked into, also of who is slower than the
+    reference: it might be called faster than its parent."""
     if fell_short:
         raise Suspected(
             Reason.TOO_NOISY,
