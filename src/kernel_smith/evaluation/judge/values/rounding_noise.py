@@ -8,6 +8,7 @@ Values that are equal may be kept equal: most programs compute the same from the
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,13 @@ from torch.utils._pytree import tree_map_only
 from kernel_smith.evaluation.judge.operations import OperationMode
 
 _UNITS = 2.0
+
+_WHOLE = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # as wide as numbers of so many bytes
+_HALF = 32  # of 64 bits
+_MORE_THAN_A_DOUBLE_HOLDS = 11  # of these
+_LARGEST = 2.0**52  # of what is left of them
+
+_system_random = random.SystemRandom()
 
 
 class RoundingNoise(OperationMode):  # type: ignore[no-untyped-call]
@@ -53,8 +61,16 @@ def _of_each_element(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _of_each_value(tensor: torch.Tensor) -> torch.Tensor:
-    values, places = torch.unique(tensor, return_inverse=True)
-    return _of_each_element(values)[places]
+    """Mix the bits of each with secret numbers: to sort the values takes a few times as long."""
+    bits = tensor.contiguous().view(_WHOLE[tensor.dtype.itemsize])
+    mixed = bits.long().mul(_odd()).add_(_odd())
+    mixed = (mixed ^ (mixed >> _HALF)).mul_(_odd()).add_(_odd())
+    return (mixed >> _MORE_THAN_A_DOUBLE_HOLDS).double().mul_(_UNITS / _LARGEST)
+
+
+def _odd() -> int:
+    """A secret odd number of 64 bits, with a sign."""
+    return 2 * _system_random.getrandbits(63) + 1 - (1 << 63)
 
 
 def _can_move(tensor: torch.Tensor) -> bool:
