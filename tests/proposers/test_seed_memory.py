@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import pkgutil
 import signal
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_smith.errors import BadInput, Interrupted, MissingPrerequisite
-from kernel_smith.proposers.seed import Seed, make, make_seed
+from kernel_smith.errors import BadInput, InternalError, Interrupted, MissingPrerequisite
+from kernel_smith.proposers.seed import Seed, SeedMaker, make, make_seed
 from kernel_smith.proposers.seed.host_memory import host_room
 from kernel_smith.proposers.seed.inside import comparison, memory
 from kernel_smith.proposers.seed.inside.memory import first_that_fits, has_room_for, short_of
@@ -308,19 +309,25 @@ def test_a_process_that_is_killed_is_not_called_a_defect(write_task: Callable[..
     with pytest.raises(MissingPrerequisite, match=r"was killed \(SIGKILL\)") as caught:
         make_seed(write_task(KILLED), "cpu")
     assert "--workload" in caught.value.hint
+    ends = KILLED.replace("os.kill(os.getpid(), signal.SIGKILL)", "os._exit(3)")
+    with contextlib.closing(SeedMaker(write_task(ends), "cpu")) as maker:
+        for _ in range(2):
+            with pytest.raises(BadInput, match=r"task's code ends the process \(exit code 3\)"):
+                maker.make()
 
 
 def test_a_process_that_aborts_for_want_of_memory_is_not_called_a_defect(
     small_task: Task,
 ) -> None:
     log = "terminate called after throwing an instance of 'std::bad_alloc'"
-    assert isinstance(make._died(small_task, -6, log), MissingPrerequisite)
-    assert not isinstance(make._died(small_task, -11, "Segmentation fault"), MissingPrerequisite)
+    assert isinstance(make._died(small_task, -6, log, by_defect=False), MissingPrerequisite)
+    crashed = make._died(small_task, -11, "Segmentation fault", by_defect=False)
+    assert isinstance(crashed, InternalError)
 
 
 def test_a_compiler_that_somebody_ends_is_no_defect(small_task: Task) -> None:
     """Schedulers and containers send SIGTERM to all processes of a job at once."""
-    ended = make._died(small_task, -signal.SIGTERM, "")
+    ended = make._died(small_task, -signal.SIGTERM, "", by_defect=False)
     assert isinstance(ended, Interrupted) and "SIGTERM" in ended.what
 
 

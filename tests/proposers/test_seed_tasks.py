@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import pytest
 
-from kernel_smith.errors import BadInput
+from kernel_smith.errors import BadInput, InternalError
 from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.proposers.seed import Seed, make_seed
+from kernel_smith.proposers.seed import Seed, make, make_seed
 from kernel_smith.proposers.seed.inside.__main__ import _answer
 from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.reference import read_reference
@@ -256,13 +258,33 @@ def test_a_task_that_fails_is_refused_with_its_line(compiler: None, write_task, 
         build(write_task(f"{text}\nraise {error}('broken')\n"))
 
 
-def test_a_task_that_ends_the_process_later_is_refused(write_task) -> None:
-    request = {"task": write_task(NORM).model_dump(mode="json"), "minutes": 1, "device": "cpu"}
+def ask(task: Task, build: Callable[..., Seed], say: Callable[[dict[str, Any]], None]) -> None:
+    request = {"task": task.model_dump(mode="json"), "minutes": 1, "device": "cpu"}
     request |= {"workloads": ["tall"], "recipe": "default", "compare": True}
-    said: list[dict[str, str]] = []
-    _answer(lambda *_, **more: sys.exit(3), request, said.append, DeviceTime())
-    (answer,) = said
+    _answer(build, request, say, DeviceTime())
+
+
+def test_a_task_that_ends_the_process_later_is_refused(write_task) -> None:
+    said: list[dict[str, Any]] = []
+    ask(write_task(NORM), lambda *_, **more: sys.exit(3), said.append)
+    began, answer = said
+    assert began == {"begins": True}
     assert answer["kind"] == "BadInput" and "(SystemExit: 3)" in answer["what"]
+
+
+def test_a_defect_is_told_before_it_ends_the_process(write_task) -> None:
+    """Else whoever ends it without a word is the task's code."""
+
+    def fail(*_: object, **more: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    task = write_task(NORM)
+    said: list[dict[str, Any]] = []
+    with pytest.raises(ZeroDivisionError):
+        ask(task, fail, said.append)
+    assert said[-1] == {"defect": True}
+    assert isinstance(make._died(task, 1, "ZeroDivisionError", by_defect=True), InternalError)
+    assert isinstance(make._died(task, 1, "", by_defect=False), BadInput)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from kernel_smith.inline.toolchain import find_toolchain
 from kernel_smith.proposers.seed.host_memory import host_room
 from kernel_smith.proposers.seed.recipes import DEFAULT, Recipe
 from kernel_smith.proposers.seed.record import Seed
+from kernel_smith.proposers.seed.refusal import ends_process
 from kernel_smith.proposers.seed.shortage import not_enough_for, shortage, tells_of_shortage
 from kernel_smith.records import Task
 
@@ -67,6 +68,7 @@ class SeedMaker:
         }
         self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._child = _start(self._log)
+        self._end: Exception | None = None  # why the process has ended
         with _lock:
             _under_way.add(self._child)
 
@@ -80,13 +82,12 @@ class SeedMaker:
         if self._request["device"] == "cpu":
             find_toolchain("cpp")
         request = self._request | {"recipe": recipe.name}
-        answer = _converse(self._child, request, progress, self._use_device)
-        if answer is None:
-            self._child.wait()
-            self._log.seek(0)
-            tail = self._log.read()[-_SHOWN_OF_LOG:].strip()
-            raise _died(self._task, self._child.returncode, tail)
-        return _read(answer)
+        if self._end is None:
+            last = _converse(self._child, request, progress, self._use_device)
+            if "seed" in last or "kind" in last:
+                return _read(last)
+            self._end = self._why_it_ended(by_defect=not last or "defect" in last)
+        raise self._end
 
     def close(self) -> None:
         """Let the process end."""
@@ -94,6 +95,12 @@ class SeedMaker:
             pass
         with _lock:
             _under_way.discard(self._child)
+
+    def _why_it_ended(self, *, by_defect: bool) -> Exception:
+        code = self._child.wait()
+        self._log.seek(0)
+        tail = self._log.read()[-_SHOWN_OF_LOG:].strip()
+        return _died(self._task, code, tail, by_defect=by_defect)
 
 
 def make_seed(
@@ -150,13 +157,14 @@ def _converse(
     request: dict[str, Any],
     progress: Progress,
     use_device: UseDevice,
-) -> dict[str, Any] | None:
-    """Send the request; the first answer that is neither progress nor about the device counts."""
+) -> dict[str, Any]:
+    """Send the request, and return the last message: a result, unless the process died."""
     assert child.stdin is not None and child.stdout is not None
     _send(child.stdin, json.dumps(request))
+    message: dict[str, Any] = {}
     with contextlib.ExitStack() as device:
         for line in child.stdout:
-            message: dict[str, Any] = json.loads(line)
+            message = json.loads(line)
             if "progress" in message:
                 progress(message["progress"])
             elif message.get("device"):
@@ -164,13 +172,14 @@ def _converse(
                 _send(child.stdin, "")
             elif "device" in message:
                 device.close()
-            else:
-                return message
-    return None
+            elif "begins" not in message:
+                break
+    return message
 
 
-def _died(task: Task, code: int, log: str) -> Exception:
-    """Make the error for a process without an answer: memory that ran out is no defect of ours."""
+def _died(task: Task, code: int, log: str, *, by_defect: bool) -> Exception:
+    """Make the error for a process without a result: neither memory that ran out nor what the
+    task's code does is a defect of ours."""
     if code == -signal.SIGKILL:
         what = "the compiler's process was killed (SIGKILL), as Linux does when memory runs out"
         return shortage(what, "cpu", host_room())
@@ -181,6 +190,8 @@ def _died(task: Task, code: int, log: str) -> Exception:
         device = "cuda" if "cuda" in log.lower() else "cpu"
         room = host_room() if device == "cpu" else None
         return shortage(not_enough_for(f"task {task.name}", device), device, room)
+    if code >= 0 and not by_defect:
+        return ends_process(f"exit code {code}")
     return InternalError(f"the compiler's process ended with {code}: {log}")
 
 

@@ -9,3 +9,8 @@ _START = "start from a kernel of your own; see docs/candidate-format.md"
 
 def refused(why: str, hint: str = _START) -> BadInput:
     return BadInput(f"no seed: {why}", hint=hint)
+
+
+def ends_process(how: str) -> BadInput:
+    why = f"the task's code ends the process ({how})"
+    return refused(why, hint="have it return, or raise an error")

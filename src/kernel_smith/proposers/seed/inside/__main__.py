@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kernel_smith.errors import BadInput, UserError
+from kernel_smith.errors import UserError
 from kernel_smith.inline.triton_key import know_triton_by_its_date
 from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.patience import at_most
 from kernel_smith.proposers.seed.recipes import find_recipe
 from kernel_smith.proposers.seed.record import Seed
+from kernel_smith.proposers.seed.refusal import ends_process
 from kernel_smith.records import Task
 
 _NICE = 5  # somebody may be timed meanwhile
@@ -64,6 +65,7 @@ def main() -> None:
 def _answer(
     build: Callable[..., Seed], request: dict[str, Any], say: Say, time: DeviceTime
 ) -> None:
+    say({"begins": True})
     try:
         with at_most(request["minutes"]):
             seed = build(
@@ -76,12 +78,18 @@ def _answer(
                 compare=request["compare"],
             )
     except UserError as error:
-        say({"kind": type(error).__name__, "what": error.what, "hint": error.hint})
+        say(_refusal(error))
     except SystemExit as ended:
-        what = f"no seed: the task's code ends the process (SystemExit: {ended.code})"
-        say({"kind": BadInput.__name__, "what": what, "hint": "have it return, or raise an error"})
+        say(_refusal(ends_process(f"SystemExit: {ended.code}")))
+    except Exception:
+        say({"defect": True})  # else it is the task's code that ends this process
+        raise
     else:
         say({"seed": seed.model_dump(mode="json")})
+
+
+def _refusal(error: UserError) -> dict[str, Any]:
+    return {"kind": type(error).__name__, "what": error.what, "hint": error.hint}
 
 
 if __name__ == "__main__":
