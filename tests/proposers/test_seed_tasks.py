@@ -220,12 +220,14 @@ def test_scripted_parts_are_named_with_the_remedy(compiler: None, write_task) ->
     assert "leave out torch.jit.script" in caught.value.hint
 
 
-def test_a_buffer_that_is_replaced_is_named(compiler: None, write_task) -> None:
+@pytest.mark.parametrize("owner", ["self", "self.norm"])
+def test_a_buffer_that_is_replaced_is_named(compiler: None, write_task, owner: str) -> None:
     """Though no operation writes to it."""
-    text = REFUSED.replace("{result}", "setattr(self, 'last', x * 2) or x + 1")
-    buffer = 'self.register_buffer("last", torch.zeros(32, 8))'
-    with pytest.raises(BadInput, match="changes `last` in place"):
-        build(write_task(text.replace("self.norm = torch.nn.BatchNorm1d(8)", buffer)))
+    text = REFUSED.replace("{result}", f"setattr({owner}, 'last', x * 2) or x + 1")
+    buffer = f'{owner}.register_buffer("last", torch.zeros(32, 8))'
+    name = f"{owner}.last".removeprefix("self.")
+    with pytest.raises(BadInput, match=f"changes `{name}` in place"):
+        build(write_task(text.replace("BatchNorm1d(8)", f"ReLU()\n        {buffer}")))
 
 
 def test_a_model_that_inherits_its_forward_is_told_to_write_one() -> None:

@@ -21,8 +21,10 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
+from kernel_smith.errors import BadInput
 from kernel_smith.proposers.seed.assemble import Input
 from kernel_smith.proposers.seed.inside.attention import has_attention, keep_attention
+from kernel_smith.proposers.seed.inside.buffer_watch import watching_buffers
 from kernel_smith.proposers.seed.inside.compiler import compile_graph
 from kernel_smith.proposers.seed.inside.data_dependent import of_unknown_shape
 from kernel_smith.proposers.seed.inside.outputs import write_outputs
@@ -111,8 +113,14 @@ def _export(model: torch.nn.Module, inputs: list[Any]) -> ExportedProgram:
             "a part of the model was compiled by torch.jit, which torch.export cannot read",
             hint="leave out torch.jit.script in the task: the module itself computes the same",
         )
-    with refusing("torch.export cannot take the model"), torch.no_grad():
+    with (
+        refusing("torch.export cannot take the model"),
+        watching_buffers(model) as replaced,
+        torch.no_grad(),
+    ):
         program = torch.export.export(model, tuple(inputs), strict=False)
+    for name in replaced:
+        raise _changes(name)
     for node in program.graph.nodes:
         if _draws(node):
             raise refused(f"`{node.target}` draws random numbers")
@@ -146,9 +154,7 @@ def _is_symbolic(value: Any) -> bool:
 def _check_signature(program: ExportedProgram) -> None:
     for spec in _functional(program).graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:
-            raise refused(
-                f"`forward` changes `{spec.target}` in place{_while_training(spec.target)}"
-            )
+            raise _changes(spec.target or "")
     for one in program.graph_signature.input_specs:
         if one.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
             raise refused(f"the model holds `{one.target}`, which is not a tensor")
@@ -179,12 +185,14 @@ def _may_write(node: torch.fx.Node) -> bool:
     )
 
 
-def _while_training(target: str | None) -> str:
-    """Return what to do where batch norm updates its statistics, which is why most users come
-    here."""
-    if (target or "").rpartition(".")[2] not in _STATISTICS:
-        return ""
-    return ", as batch norm does in training: end Model.__init__ with self.eval() to infer"
+def _changes(target: str) -> BadInput:
+    """Refuse a module that keeps something from call to call.
+
+    Most users come here by batch norm, which updates its statistics.
+    """
+    training = ", as batch norm does in training: end Model.__init__ with self.eval() to infer"
+    why = training if target.rpartition(".")[2] in _STATISTICS else ""
+    return refused(f"`forward` changes `{target}` in place{why}")
 
 
 def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:
