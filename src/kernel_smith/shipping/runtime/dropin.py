@@ -93,7 +93,7 @@ class Attachment:
             for one in self.signatures
             for tensor in tensors_in(one.arguments)
         )
-        self._has_names = any(one.result == "named" for one in self.signatures)
+        self.has_names: bool | None = None  # do results? To know takes the compiler's import
         self._forms: dict[Any, Any] = {}
         self._keys: dict[Any, bool] = {}  # what was asked before
         self._local = threading.local()
@@ -125,7 +125,7 @@ class Attachment:
             return None
         assert mine.kernel is not None
         forward = mine.kernel.forward
-        if self._has_names:
+        if self.has_names:
             form = self._form(module, arguments)
             if form is None:
                 mine.tally.refused["results of an unknown type"] += 1
@@ -142,6 +142,19 @@ class Attachment:
             kind = getattr(type(module), "replaced_class", type(module))
             self._forms[key] = form_of(functools.partial(kind.forward, module), arguments)
         return self._forms[key]
+
+    def settle_names(self, module: torch.nn.Module, arguments: tuple[Any, ...], result: Any) -> Any:
+        """Learn whether the module's own results have names, by the first that needs it: one of
+        several tensors, which may have to be given again."""
+        self.has_names = "named" in self.replacement.results
+        if not self.has_names:
+            return result
+        self._local.thread.tally.answered -= 1
+        return module.forward(*arguments)
+
+    def kind_of_result(self, number: int) -> str:
+        """Tell how the reference returns the results of a verified call, while torch traces."""
+        return self.replacement.results[number]
 
     def _enter(self) -> _Thread:
         mine = self._local.thread = _Thread()
@@ -226,6 +239,7 @@ class Attachment:
     # What `torch.compiler.assume_constant_result` does, which would import half of the compiler:
     # asked once per tracing, and not followed. What it depends on is guarded by torch.
     fits_now._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    kind_of_result._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _answer(forward: Callable[..., Any], form: Any, *arguments: Any) -> Any:
@@ -248,7 +262,12 @@ class DropIn(torch.nn.Module):
         if torch.compiler.is_compiling():
             return call_traced(self, super().forward, arguments)
         forward = attachment.choose(self, arguments)
-        return super().forward(*arguments) if forward is None else forward(*arguments)
+        if forward is None:
+            return super().forward(*arguments)
+        result = forward(*arguments)
+        if type(result) is not torch.Tensor and attachment.has_names is None:
+            return attachment.settle_names(self, arguments, result)
+        return result
 
     @property
     def counts(self) -> Counts:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +96,20 @@ class Replacement:
         for sizes in self.workloads.values():
             with self._undisturbed():
                 arguments = verified_arguments(self.reference.get_inputs, sizes)
-            signature = Signature(key_of(arguments, self.device), arguments, "")
-            kind = result_kind(signature, self.verified, self.device)
-            found.append(dataclasses.replace(signature, result=kind))
+            found.append(Signature(key_of(arguments, self.device), arguments))
         forget_values(self.verified)
         return tuple(found)
+
+    @functools.cached_property
+    def results(self) -> tuple[str, ...]:
+        """How the reference returns the results of each of them, in the words of `result_kind`.
+
+        Asked as late as can be, since it takes PyTorch's compiler, whose import takes seconds; and
+        in another thread, where no mode counts in which a program may be traced meanwhile.
+        """
+        ask = functools.partial(result_kind, verified=self.verified, device=self.device)
+        with self._programs, ThreadPoolExecutor(1) as another:
+            return tuple(another.map(ask, self.signatures))
 
     @functools.cached_property
     def state_names(self) -> tuple[str, ...]:

@@ -91,15 +91,10 @@ def in_form(form: Any, result: Any) -> Any:
 
 @dataclass(frozen=True)
 class Signature:
-    """One call that was verified; `arguments` are like those, with tensors that have no memory.
-
-    `result` is `tensor`, `tuple` or `list`, `named` where the reference returns tuples of types of
-    their own, and empty where its result is something else.
-    """
+    """One call that was verified; `arguments` are like those, with tensors that have no memory."""
 
     key: Hashable
     arguments: tuple[Any, ...]
-    result: str
 
     def matches(self, arguments: tuple[Any, ...]) -> bool:
         """The same question as comparing keys, in words that torch's compiler can follow."""

@@ -29,7 +29,7 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
         return reference(*arguments)
     number = -1
     for index, signature in enumerate(attachment.signatures):
-        if signature.result in _TRACEABLE and signature.matches(arguments):
+        if signature.matches(arguments):
             number = index
     if number < 0 or torch.is_autocast_enabled(attachment.replacement.spec.device):
         return reference(*arguments)
@@ -38,9 +38,11 @@ def call_traced(module: Any, reference: Callable[..., Any], arguments: tuple[Any
     # Torch notices when one of both changes, and traces again.
     if (attachment.generation, module.training) == (-1, None) or not attachment.fits_now():
         return reference(*arguments)
+    kind = attachment.kind_of_result(number)
+    if kind not in _TRACEABLE:
+        return reference(*arguments)
     state = [_found(module, name) for name in attachment.replacement.state_names]
     outputs = attachment.replacement.operator(list(tensors_in(arguments)), state, number)
-    kind = attachment.signatures[number].result
     if kind == "tensor":
         return outputs[0]
     return tuple(outputs) if kind == "tuple" else outputs
@@ -133,21 +135,25 @@ def _without_tensors(result: Any) -> Any:
 
 
 def result_kind(signature: Signature, verified: torch.nn.Module, device: torch.device) -> str:
-    """Tell how the reference returns its results, as far as an operator can return them.
+    """Tell how the reference returns its results, as far as an operator can return them: `tensor`,
+    `tuple` or `list`; `named` are tuples of types of their own, and empty is what is none of these.
 
     Inputs and parameters are on the same device, as in the calls that were verified.
     """
     from torch._subclasses import FakeTensorMode
 
+    def without_values(tensor: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
+
     try:
         with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-            metas = iter(
-                [
-                    torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device)
-                    for t in tensors_in(signature.arguments)
-                ]
-            )
-            results = verified.forward(*with_tensors(signature.arguments, metas))
+            held = {
+                name: without_values(parameter)
+                for name, parameter in verified.named_parameters(remove_duplicate=False)
+            }
+            inputs = map(without_values, tensors_in(signature.arguments))
+            arguments = with_tensors(signature.arguments, inputs)
+            results = torch.func.functional_call(verified, held, arguments)
     except Exception:  # a reference that looks at values cannot be traced either
         return ""
     if type(results) is torch.Tensor or type(results).__name__ == "FakeTensor":
