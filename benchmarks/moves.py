@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_smith.knowledge.measured import AllMeasured, Measured, Move, Point, Series
+from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.records import StepGain
 from kernel_smith.tasks import find_task
 from kernel_smith.trajectories.steps import read_steps
@@ -28,15 +29,19 @@ HERE = Path(__file__).parent
 STORE = HERE.parent / "results" / "training" / "steps.sqlite"
 TARGET = HERE.parent / "src" / "kernel_smith" / "knowledge" / "measured.json"
 LEAST_TRIES = 10
+TUNED = "another "
+EDIT_NAMES = {edit.name for edit in EDITS}
 
 
 def moves_of(store: Path) -> tuple[Move, ...]:
-    """Every kind of change that was tried often enough."""
+    """Every kind of change that was tried often enough, and that the mutator or tuner still
+    makes."""
     gains: defaultdict[str, list[StepGain | None]] = defaultdict(list)
     for step in read_steps([store]):
         if step.parent is not None and step.proposer in ("mutator", "tuner"):
             gains[kind_of(step.proposer, step.summary)].append(step.gain)
-    often = {name: tries for name, tries in gains.items() if len(tries) >= LEAST_TRIES}
+    possible = [name for name in gains if name.startswith(TUNED) or name in EDIT_NAMES]
+    often = {name: gains[name] for name in possible if len(gains[name]) >= LEAST_TRIES}
     return tuple(move_of(name, tries) for name, tries in sorted(often.items()))
 
 
@@ -44,7 +49,7 @@ def kind_of(proposer: str, summary: str) -> str:
     """`simd-loop: loop over i in f` is simd-loop; `unroll#2 8 -> 4` is a change of unroll."""
     if proposer == "mutator":
         return summary.partition(":")[0]
-    return f"another {summary.split()[0].partition('#')[0]}"
+    return f"{TUNED}{summary.split()[0].partition('#')[0]}"
 
 
 def move_of(name: str, tries: list[StepGain | None]) -> Move:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernel_smith.errors import BadInput
 from kernel_smith.knowledge import all_guides, find_topic, sections_for
 from kernel_smith.knowledge.measured import all_measured, figures_about, sections_of
+from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.records import Task
 from kernel_smith.tasks import SUITES, builtin_tasks
 
@@ -55,10 +56,12 @@ def test_the_machine_decides_about_device_guides_and_figures() -> None:
 
 
 def test_figures_name_their_machine_and_are_what_they_say() -> None:
+    edits = {edit.name for edit in EDITS}
     for measured in all_measured():
         for section in sections_of(measured):
             assert measured.machine in section.text
         for move in measured.moves:
+            assert move.name.startswith("another ") or move.name in edits, "to be done today"
             assert move.faster >= 0 and move.faster + move.slower <= move.tried
             assert (move.gain is None) == (move.faster == 0)
             assert move.gain is None or move.gain > 1

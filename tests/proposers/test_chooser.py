@@ -103,7 +103,7 @@ def test_numbers_tell_what_an_edit_makes_of_the_text_and_how_deep_it_lies() -> N
     assert (inner["depth"], outer["depth"]) == (2, 1)
     assert inner["more:simd"] == outer["more:simd"] == pytest.approx(math.log(2))
     assert "more:loads" not in inner
-    assert numbers["quiet-arithmetic: the whole text"]["depth"] == 0
+    assert numbers["restrict-parameters: matmul"]["depth"] == 0
 
 
 class UnrolledIsFaster:

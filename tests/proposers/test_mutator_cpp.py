@@ -146,7 +146,6 @@ EXAMPLES = [
     ("single-precision", SOFTMAX, "float sum = 0.0f;"),
     ("restrict-parameters", ROW_SUMS, "const float* __restrict__ x"),
     ("byte-flags", FLAGS, "std::vector<char> taken"),
-    ("quiet-arithmetic", SOFTMAX, "no-trapping-math"),
     ("vector-exponential", SOFTMAX, "vector_exp(in[c] - largest)"),
     ("vector-exponential", OUTER_PRODUCT, "vector_tanh(x[r])"),
 ]

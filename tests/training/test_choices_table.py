@@ -46,7 +46,7 @@ STORE = Path(__file__).parents[2] / "results" / "training" / "steps_told.sqlite"
 
 
 class Scripted:
-    """An engine to which unrolled loops are twice as fast, and quiet arithmetic is wrong."""
+    """An engine to which unrolled loops are twice as fast, and pointers overlap."""
 
     def __init__(self, late: str = "no such text") -> None:
         self.asked: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class Scripted:
         return Swept(gain=gain, by_workload={each.name: gain for each in TASK.workloads})
 
     def _outcome(self, candidate: Candidate) -> float | Reason:
-        if "no-trapping-math" in candidate.source:
+        if "__restrict__" in candidate.source:
             return Reason.WRONG_VALUES
         return 2.0 if "GCC unroll" in candidate.source else 1.0
 
@@ -126,13 +126,13 @@ def test_every_option_is_judged_once_and_read_back(tmp_path: Path) -> None:
     by_edit = {row.edit: row for row in state.judged.values()}
     assert by_edit["unroll-loop"].reward == pytest.approx(math.log(2), abs=0.02)
     assert by_edit["unroll-loop"].is_certain
-    wrong = by_edit["quiet-arithmetic"]
+    wrong = by_edit["restrict-parameters"]
     assert (wrong.stage, wrong.reason, wrong.reward) == (
         Stage.INCORRECT,
         Reason.WRONG_VALUES,
         0.0,
     )
-    assert by_edit["restrict-parameters"].reward == 0
+    assert by_edit["specialise-bound"].reward == 0
 
 
 def test_what_was_stopped_goes_on_and_judges_nothing_twice(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_question_has_the_reward_of_every_letter_in_any_order(tmp_path: Path) 
 
 
 def test_a_parent_that_fails_is_no_state(tmp_path: Path) -> None:
-    wrong = START.model_copy(update={"source": START.source + "\n# no-trapping-math"})
+    wrong = START.model_copy(update={"source": START.source + "\n# __restrict__"})
     table = Table(tmp_path / "table.jsonl")
     assert open_state(Scripted(), TASK, wrong, table) is None
     assert not table.states
@@ -184,7 +184,7 @@ def test_one_sweep_shows_all_options_and_says_that_it_was_one(tmp_path: Path) ->
     assert set(state.swept) == everybody == set(state.known)
     assert Table(table.path).states == table.states
     by_edit = {row.edit: row for row in state.known.values()}
-    unrolled, wrong = by_edit["unroll-loop"], by_edit["quiet-arithmetic"]
+    unrolled, wrong = by_edit["unroll-loop"], by_edit["restrict-parameters"]
     assert all(row.swept for row in by_edit.values())
     assert 0.9 * math.log(3) < unrolled.reward < math.log(3 * 0.98)  # less than the sweep's end
     assert {each.workload for each in unrolled.workloads} == {w.name for w in TASK.workloads}

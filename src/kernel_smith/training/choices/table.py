@@ -19,10 +19,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.chooser.options import Menu, menu_at
 from kernel_smith.proposers.mutator.edit import Machine
+from kernel_smith.proposers.mutator.registry import EDITS
 from kernel_smith.records import Candidate
 from kernel_smith.training.choices.rows import Judged, Parent, SweptChanges
 
 _Line = Parent | Judged | SweptChanges
+_MADE = frozenset(edit.name for edit in EDITS)
 _LINE: TypeAdapter[_Line] = TypeAdapter(Annotated[_Line, Field(discriminator="kind")])
 
 
@@ -36,8 +38,10 @@ class State:
 
     @property
     def known(self) -> dict[str, Judged]:
-        """All of them. What the judge says counts for more than what a sweep showed."""
-        return self.swept | self.judged
+        """Those by edits that are still made. What the judge says counts for more than what a
+        sweep showed."""
+        rows = self.swept | self.judged
+        return {program: row for program, row in rows.items() if row.edit in _MADE}
 
     @property
     def candidate(self) -> Candidate:

@@ -3,7 +3,6 @@
 from kernel_smith.proposers.mutator.cpp.arithmetic import hoist_loads, reciprocal, single_precision
 from kernel_smith.proposers.mutator.cpp.functions import (
     byte_flags,
-    quiet_arithmetic,
     restrict,
     vector_exponential,
 )
@@ -43,6 +42,5 @@ CPP_EDITS = (
     single_precision,
     restrict,
     byte_flags,
-    quiet_arithmetic,
     vector_exponential,
 )

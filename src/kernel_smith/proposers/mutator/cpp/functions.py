@@ -63,17 +63,10 @@ static inline float vector_tanh(float x) {
 """
 
 
-# Branches on numbers can become selections only if a comparison may be made without need.
+# Branches on numbers can become selections only if a comparison may be made without need. Programs
+# are compiled so anyway; a text that is taken elsewhere says it itself, and stays the one that
+# tables of judged edits know.
 QUIET = '\n#pragma GCC optimize("no-trapping-math", "no-math-errno")'
-
-
-@cpp_edit(
-    "quiet-arithmetic",
-    "Tell the compiler that nobody looks at floating point flags or errno. Results stay the same.",
-)
-def quiet_arithmetic(text: CppText) -> Iterator[Site]:
-    if "trapping-math" not in text.text and text.functions():
-        yield Site("the whole text", (Splice(0, 0, QUIET),))
 
 
 @cpp_edit("restrict-parameters", "Promise that the pointers of a function do not overlap.")
