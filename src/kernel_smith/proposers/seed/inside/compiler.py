@@ -96,7 +96,7 @@ def compile_graph(
 
 @contextlib.contextmanager
 def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
-    wanted = _SETTINGS | (_CPU_SETTINGS if device == "cpu" else {})
+    wanted = _SETTINGS | (_CPU_SETTINGS | _threads() if device == "cpu" else {})
     wanted |= _PRETENDED_SETTINGS if pretended else {}
     known = {key: value for key, value in wanted.items() if _is_setting(key)}
     missing = [key for key in recipe.settings if not _is_setting(key)]
@@ -104,6 +104,12 @@ def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
         raise refused(f"this version of the compiler has no setting `{missing[0]}`")
     with inductor.patch(known | recipe.settings), _rows_at_once(recipe.longest_row):
         yield
+
+
+def _threads() -> dict[str, object]:
+    """Never one alone: for that the compiler leaves out what keeps others from doing the same work
+    at once, and whoever runs the seed may have more."""
+    return {"cpp.threads": max(2, torch.get_num_threads())}
 
 
 @contextlib.contextmanager
