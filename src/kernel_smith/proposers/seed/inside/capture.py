@@ -17,6 +17,7 @@ from torch.export.graph_signature import (
     InputKind,
     InputSpec,
     OutputKind,
+    OutputSpec,
     TensorArgument,
 )
 from torch.utils import _pytree as pytree
@@ -145,10 +146,8 @@ def _is_symbolic(value: Any) -> bool:
 
 def _check_signature(program: ExportedProgram) -> None:
     for spec in _functional(program).graph_signature.output_specs:
-        if spec.kind is not OutputKind.USER_OUTPUT:
-            raise refused(
-                f"`forward` changes `{spec.target}` in place{_while_training(spec.target)}"
-            )
+        if spec.kind is not OutputKind.USER_OUTPUT and not _gathers_statistics(spec):
+            raise refused(f"`forward` changes `{spec.target}` in place")
     for one in program.graph_signature.input_specs:
         if one.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
             raise refused(f"the model holds `{one.target}`, which is not a tensor")
@@ -179,12 +178,10 @@ def _may_write(node: torch.fx.Node) -> bool:
     )
 
 
-def _while_training(target: str | None) -> str:
-    """Return what to do where batch norm updates its statistics, which is why most users come
-    here."""
-    if (target or "").rpartition(".")[2] not in _STATISTICS:
-        return ""
-    return ", as batch norm does in training: end Model.__init__ with self.eval() to infer"
+def _gathers_statistics(spec: OutputSpec) -> bool:
+    """Tell whether it is what batch norm does in training: the compiler's kernels do it, too."""
+    name = (spec.target or "").rpartition(".")[2]
+    return spec.kind is OutputKind.BUFFER_MUTATION and name in _STATISTICS
 
 
 def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:
