@@ -22,6 +22,13 @@ class Operand:
     size: tuple[int, ...]
     stride: tuple[int, ...]
 
+    @property
+    def has_flat_images(self) -> bool:
+        """Whether pixels of volumes are a fixed distance apart, from the first to the last."""
+        _, _, _, height, width = self.size
+        depth_step, row_step, step = self.stride[2:]
+        return row_step == width * step and depth_step == height * row_step
+
     def transposed(self) -> Operand:
         """Return the same with its last two dimensions exchanged."""
         size, stride = self.size, self.stride
@@ -105,13 +112,6 @@ class Convolution:
         names = ("SIZE", "RESULT", "TAPS", "STEP", "PADDING", "DILATION")
         values = (*shapes, self.step, self.padding, self.dilation)
         return dict(zip(names, values, strict=True))
-
-    @property
-    def has_flat_result(self) -> bool:
-        """Whether pixels of the result are a fixed distance apart, from the first to the last."""
-        _, _, _, height, width = self.y.size
-        depth_step, row_step, step = self.y.stride[2:]
-        return row_step == width * step and depth_step == height * row_step
 
 
 @dataclass(frozen=True)
