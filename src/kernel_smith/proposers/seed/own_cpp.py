@@ -80,8 +80,8 @@ class CppKernels(OwnKernels):
         kind = _TYPES.get(found.dtype)
         if kind is None:
             return []
-        base = f"sum_along_{'x'.join(map(str, found.sizes))}"
-        name = self._write(base, _running_sum, kind, found)
+        base = f"{found.verb}_along_{'x'.join(map(str, found.sizes))}"
+        name = self._write(base, _running, kind, found)
         return [_launch(name, [found.x.passed, found.result.passed], visit)]
 
     def _write(
@@ -215,10 +215,10 @@ def _embedding_bag(name: str, kind: str, found: EmbeddingBag) -> str:
     )
 
 
-def _running_sum(name: str, kind: str, found: Scan) -> str:
+def _running(name: str, kind: str, found: Scan) -> str:
     return (
         f'extern "C" void {name}(const {kind}* x, {kind}* y)\n{{\n'
-        f"    Scan<{kind}, {_list(found.sizes)}>::sum(x, y);\n}}"
+        f"    Scan<{kind}, {_list(found.sizes)}>::{found.verb}(x, y);\n}}"
     )
 
 
