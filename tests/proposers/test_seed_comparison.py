@@ -173,3 +173,32 @@ def test_nothing_of_the_size_of_a_result_is_made(dtype: torch.dtype) -> None:
     with Largest(expected, actual) as largest:
         assert difference(actual, expected) is None
     assert BLOCK <= largest.elements < expected.numel() / 4
+
+
+NEW_NORM = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.GroupNorm(2, 6)
+        self.steps = torch.nn.Parameter(torch.zeros(2, dtype=torch.int64), requires_grad=False)
+
+    def forward(self, x):
+        return self.norm(x).mean((1, 2, 3))
+
+
+def get_inputs():
+    return [torch.randn(5, 6, 7, 9)]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_result_that_a_new_norm_makes_zero_can_be_compared(compiler: None, write_task) -> None:
+    """Zero but for rounding, as long as the norm adds none."""
+    from kernel_smith.proposers.seed.inside.build import build_seed
+
+    seed = build_seed(write_task(NEW_NORM), "cpu", ["default"], lambda what: None)
+    assert seed.compared == {"default": 1.0}

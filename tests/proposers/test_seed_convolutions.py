@@ -48,6 +48,10 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
         torch.nn.ConvTranspose2d(3, 4, 3, stride=2, dilation=2, padding=1),
         (1, 3, 5, 4),
     ),
+    "transposed, many channels": (
+        torch.nn.ConvTranspose3d(7, 18, 3, stride=2, padding=1, output_padding=1),
+        (3, 7, 2, 3, 11),
+    ),
     "transposed in groups": (
         torch.nn.ConvTranspose1d(8, 12, 4, stride=2, groups=4, bias=False),
         (2, 8, 9),
@@ -63,7 +67,10 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
         for taps, side in ((3, 28), (5, 19), (7, 14))
     },
 }
-FEW = ["with steps", "in groups", "depthwise", "of volumes", "transposed with steps"]
+FEW = [
+    *("with steps", "in groups", "depthwise", "of volumes"),
+    *("transposed with steps", "transposed, many channels"),
+]
 # What differs from another kind in its sizes, or in what yet another shows.
 ALIKE = [
     *("plain", "padded", "one tap with steps", "of lines", "depthwise volumes"),
@@ -164,6 +171,10 @@ def test_what_has_no_kernel_of_ours_stays_with_the_library() -> None:
     assert on_gpu.replace(body[3], lambda node: node) is not None
     cut = torch.empty(1, 3, 3, 4)[..., :3]
     body = call_of(module, x, module.weight, cut)
+    assert CppKernels(body, {"x": "torch.float32"}).replace(body[3], lambda node: node) is None
+    spreading = torch.nn.ConvTranspose2d(2, 3, 3, stride=2)
+    x = torch.randn(1, 2, 5, 6)[..., :5]
+    body = call_of(spreading, x, spreading.weight, spreading(x))
     assert CppKernels(body, {"x": "torch.float32"}).replace(body[3], lambda node: node) is None
 
 

@@ -1,4 +1,4 @@
-"""Kernels of our own for running sums: what making a seed compares with the reference."""
+"""Kernels of our own for running sums and products: what making a seed compares with theirs."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Model(torch.nn.Module):
             images.double().cumsum(2),
             images.cumsum(-1).cumsum(0),
             long.cumsum(0),
+            rows.cumprod(1),
+            (images * 2).cumprod(0),
         )
 
 
@@ -41,6 +43,7 @@ buf1 = buf0
 def test_running_sums_of_all_kinds_are_the_librarys(write_task) -> None:
     own = make_seed(write_task(SUMS), "cpu").authored_candidate
     assert own is not None and own.source.count("kernels.sum_along_") == 6
+    assert own.source.count("kernels.multiply_along_") == 2
     assert "torch.ops.aten" not in own.source
 
 

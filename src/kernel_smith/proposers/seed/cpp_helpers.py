@@ -9,7 +9,8 @@ from kernel_smith.proposers.seed.templates import template
 # What each text of `templates` is needed for; it may use those that stand before it.
 _USES = {
     "helpers/headers": "",
-    "helpers/memory": r"\b(?:Product|Gram|Convolution|Attention)<|\b(?:unique_ptr|make_unique)\b",
+    "helpers/memory": r"\b(?:Product|Gram|Convolution|Spreading|Attention)<"
+    r"|\b(?:unique_ptr|make_unique)\b",
     "helpers/intrinsics": r"\b(widen|narrow)\(",
     # What it says would hold for all functions of a header as well, each of which takes g++ longer.
     "helpers/vectorising": "",
@@ -39,11 +40,13 @@ _USES = {
     "helpers/in_one": r"\bin_one<",
     "helpers/largest": r"\breduction\(largest:",
     "helpers/smallest": r"\breduction\(smallest:",
-    "vectors": r"\b(?:Product|Gram|Convolution|Depthwise|Attention|EmbeddingBag)<",
-    "product": r"\b(?:Product|Gram|Convolution|Attention)<",
+    "vectors": r"\b(?:Product|Gram|Convolution|Spreading|Depthwise|Attention|EmbeddingBag)<",
+    "product": r"\b(?:Product|Gram|Convolution|Spreading|Attention)<",
     "gram": r"\bGram<",
-    "boxes": r"\b(?:Convolution|Depthwise)<",
+    "boxes": r"\b(?:Convolution|Spreading|Depthwise)<",
+    "tapped": r"\b(?:Convolution|Spreading)<",
     "convolution": r"\bConvolution<",
+    "spreading": r"\bSpreading<",
     "depthwise": r"\bDepthwise<",
     "attention": r"\bAttention<",
     "embedding_bag": r"\bEmbeddingBag<",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 KEPT_ATTENTION = "torch.ops.kernel_smith.attend.default"
-RUNNING_SUM = "aten.cumsum.default"
+RUNNING = {"aten.cumsum.default": "sum", "aten.cumprod.default": "multiply"}
 _FLOATING = tuple(f"torch.{name}" for name in ("float16", "bfloat16", "float32", "float64"))
 _ALLOCATIONS = ("empty_strided_cpu", "empty_strided_cuda")
 
@@ -21,6 +21,13 @@ class Operand:
     passed: ast.expr
     size: tuple[int, ...]
     stride: tuple[int, ...]
+
+    @property
+    def has_flat_images(self) -> bool:
+        """Whether pixels of volumes are a fixed distance apart, from the first to the last."""
+        _, _, _, height, width = self.size
+        depth_step, row_step, step = self.stride[2:]
+        return row_step == width * step and depth_step == height * row_step
 
     def transposed(self) -> Operand:
         """Return the same with its last two dimensions exchanged."""
@@ -106,13 +113,6 @@ class Convolution:
         values = (*shapes, self.step, self.padding, self.dilation)
         return dict(zip(names, values, strict=True))
 
-    @property
-    def has_flat_result(self) -> bool:
-        """Whether pixels of the result are a fixed distance apart, from the first to the last."""
-        _, _, _, height, width = self.y.size
-        depth_step, row_step, step = self.y.stride[2:]
-        return row_step == width * step and depth_step == height * row_step
-
 
 @dataclass(frozen=True)
 class Attention:
@@ -149,8 +149,9 @@ class EmbeddingBag:
 
 @dataclass(frozen=True)
 class Scan:
-    """Running sums along one axis of a tensor in one piece."""
+    """Running sums or products along one axis of a tensor in one piece."""
 
+    verb: str
     dtype: str
     result: Operand  # as it is to be allocated
     x: Operand
@@ -305,8 +306,8 @@ class Layouts:
         )
 
     def scan(self, result: str, call: ast.Call) -> Scan | None:
-        """Return a call of the library as running sums; None where elements do not lie one by
-        one."""
+        """Return a call of the library as running sums or products; None where elements do not lie
+        one by one."""
         said = dict(zip(("self", "dim", "dtype"), call.args, strict=False))
         said |= {str(keyword.arg): keyword.value for keyword in call.keywords}
         x, dtype = self._operand(said["self"]), self._type_of(said["self"])
@@ -314,7 +315,8 @@ class Layouts:
         if x is None or dtype is None or not same_type or x.stride != contiguous_strides(x.size):
             return None
         axis = ast.literal_eval(said["dim"]) % max(len(x.size), 1)
-        return Scan(dtype, Operand(ast.Name(result, ast.Load()), x.size, x.stride), x, axis)
+        verb = next(verb for name, verb in RUNNING.items() if ast.unparse(call.func).endswith(name))
+        return Scan(verb, dtype, Operand(ast.Name(result, ast.Load()), x.size, x.stride), x, axis)
 
     def _mask(self, node: ast.expr, operands: Sequence[Operand]) -> Operand | None:
         """Return a mask of the operands' type."""
@@ -349,7 +351,7 @@ class Layouts:
                 self._inherit(name, of)
             case ast.Assign(
                 targets=[ast.Name(name)], value=ast.Call(func=function, args=[q, *_])
-            ) if ast.unparse(function).endswith((KEPT_ATTENTION, RUNNING_SUM)):
+            ) if ast.unparse(function).endswith((KEPT_ATTENTION, *RUNNING)):
                 dtype = self._type_of(q)
                 if dtype in _FLOATING:  # sums of others are wider
                     self._types[name] = str(dtype)

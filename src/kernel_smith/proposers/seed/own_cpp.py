@@ -44,9 +44,11 @@ class CppKernels(OwnKernels):
 
     def _convolve(self, found: Convolution, visit: Visit) -> str | None:
         kind = _TYPES.get(found.dtype)
-        if kind is None or not found.has_flat_result:
+        if kind is None or not found.y.has_flat_images:
             return None
-        write = _depthwise if _is_depthwise(found) else _convolution
+        if _spreads(found) and not found.x.has_flat_images:
+            return None
+        write = _writer_for(found)
         verb = "convolve_transposed" if found.transposed else "convolve"
         taps = "x".join(str(extent) for extent in found.weight.size[2:] if extent > 1) or "1"
         inside, outside = found.channels
@@ -78,8 +80,8 @@ class CppKernels(OwnKernels):
         kind = _TYPES.get(found.dtype)
         if kind is None:
             return []
-        base = f"sum_along_{'x'.join(map(str, found.sizes))}"
-        name = self._write(base, _running_sum, kind, found)
+        base = f"{found.verb}_along_{'x'.join(map(str, found.sizes))}"
+        name = self._write(base, _running, kind, found)
         return [_launch(name, [found.x.passed, found.result.passed], visit)]
 
     def _write(
@@ -123,15 +125,34 @@ def _gram(name: str, kind: str, product: Product) -> str:
     )
 
 
+def _writer_for(found: Convolution) -> Callable[[str, str, Convolution], str]:
+    if _is_depthwise(found):
+        return _depthwise
+    return _spreading if _spreads(found) else _convolution
+
+
 def _is_depthwise(found: Convolution) -> bool:
     inside, outside = found.channels
     return found.groups > 1 and inside * outside <= _FEW_CHANNELS and not found.transposed
+
+
+def _spreads(found: Convolution) -> bool:
+    """Tell whether patches of x would mostly hold zeros."""
+    return found.transposed and max(found.step) > 1
 
 
 def _convolution(name: str, kind: str, found: Convolution) -> str:
     instance = (
         f"Convolution<{kind}, {_numbers(found)}, Size, Result, Taps, Step, Padding, Dilation,\n"
         f"                {str(found.transposed).lower()}, X, Weight, Y>"
+    )
+    return _convolving(name, kind, found, instance)
+
+
+def _spreading(name: str, kind: str, found: Convolution) -> str:
+    instance = (
+        f"Spreading<{kind}, {_numbers(found)}, Size, Result, Taps, Step, Padding, Dilation,\n"
+        "              X, Weight, Y>"
     )
     return _convolving(name, kind, found, instance)
 
@@ -194,10 +215,10 @@ def _embedding_bag(name: str, kind: str, found: EmbeddingBag) -> str:
     )
 
 
-def _running_sum(name: str, kind: str, found: Scan) -> str:
+def _running(name: str, kind: str, found: Scan) -> str:
     return (
         f'extern "C" void {name}(const {kind}* x, {kind}* y)\n{{\n'
-        f"    Scan<{kind}, {_list(found.sizes)}>::sum(x, y);\n}}"
+        f"    Scan<{kind}, {_list(found.sizes)}>::{found.verb}(x, y);\n}}"
     )
 
 

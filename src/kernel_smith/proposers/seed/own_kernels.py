@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from kernel_smith.proposers.seed.library_calls import (
     KEPT_ATTENTION,
-    RUNNING_SUM,
+    RUNNING,
     Attention,
     Convolution,
     EmbeddingBag,
@@ -65,9 +65,9 @@ class OwnKernels(ABC):
     ) -> list[ast.stmt] | None:
         found: Attention | EmbeddingBag | Scan | None = None
         launches: list[str] = []
-        single = function == KEPT_ATTENTION or function.endswith(RUNNING_SUM)
+        single = function == KEPT_ATTENTION or function.endswith(tuple(RUNNING))
         form = "{}" if single else "({},)"  # others have several results
-        if function.endswith(RUNNING_SUM):
+        if function.endswith(tuple(RUNNING)):
             found = scan = self._layouts.scan(result, call)
             launches = self._scan(scan, visit) if scan else []
         elif function.endswith(_BAGS):
@@ -100,8 +100,8 @@ class OwnKernels(ABC):
         """Statements that attend, whose result has been allocated; none if there is no kernel."""
 
     def _scan(self, found: Scan, visit: Visit) -> list[str]:
-        """Statements that sum along an axis, whose result has been allocated; none if there is no
-        kernel."""
+        """Statements that sum or multiply along an axis, whose result has been allocated; none if
+        there is no kernel."""
         return []
 
     def _sum_bags(self, found: EmbeddingBag, visit: Visit) -> list[str]:

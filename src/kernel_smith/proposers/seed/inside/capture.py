@@ -17,6 +17,7 @@ from torch.export.graph_signature import (
     InputKind,
     InputSpec,
     OutputKind,
+    OutputSpec,
     TensorArgument,
 )
 from torch.utils import _pytree as pytree
@@ -153,7 +154,7 @@ def _is_symbolic(value: Any) -> bool:
 
 def _check_signature(program: ExportedProgram) -> None:
     for spec in _functional(program).graph_signature.output_specs:
-        if spec.kind is not OutputKind.USER_OUTPUT:
+        if spec.kind is not OutputKind.USER_OUTPUT and not _gathers_statistics(spec):
             raise _changes(spec.target or "")
     for one in program.graph_signature.input_specs:
         if one.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN):
@@ -186,13 +187,14 @@ def _may_write(node: torch.fx.Node) -> bool:
 
 
 def _changes(target: str) -> BadInput:
-    """Refuse a module that keeps something from call to call.
+    """Refuse a module that keeps something from call to call."""
+    return refused(f"`forward` changes `{target}` in place")
 
-    Most users come here by batch norm, which updates its statistics.
-    """
-    training = ", as batch norm does in training: end Model.__init__ with self.eval() to infer"
-    why = training if target.rpartition(".")[2] in _STATISTICS else ""
-    return refused(f"`forward` changes `{target}` in place{why}")
+
+def _gathers_statistics(spec: OutputSpec) -> bool:
+    """Tell whether it is what batch norm does in training: the compiler's kernels do it, too."""
+    name = (spec.target or "").rpartition(".")[2]
+    return spec.kind is OutputKind.BUFFER_MUTATION and name in _STATISTICS
 
 
 def _tensor_specs(program: ExportedProgram) -> list[InputSpec]:

@@ -12,6 +12,7 @@ import torch
 import torch._inductor.config as inductor
 from torch._inductor.choices import InductorChoices
 from torch._inductor.compile_fx import compile_fx
+from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.graph import GraphLowering
 from torch._inductor.runtime.hints import ReductionHint
 from torch._inductor.virtualized import V
@@ -19,6 +20,7 @@ from torch.export import ExportedProgram
 
 from kernel_smith.proposers.seed.generated import read_generated
 from kernel_smith.proposers.seed.inside.device_time import DeviceTime
+from kernel_smith.proposers.seed.inside.pools import pools_in_parts
 from kernel_smith.proposers.seed.inside.pretend import fake_tensors
 from kernel_smith.proposers.seed.inside.refusing import refusing
 from kernel_smith.proposers.seed.recipes import Recipe
@@ -79,7 +81,7 @@ def compile_graph(
         torch.no_grad(),
         mode,
     ):
-        compiled: Any = compile_fx(program.graph_module, values)
+        compiled: Any = compile_fx(program.graph_module, values, decompositions=_parts(device))
         if not only_text:
             with time.using():
                 compiled(*values)
@@ -96,7 +98,7 @@ def compile_graph(
 
 @contextlib.contextmanager
 def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
-    wanted = _SETTINGS | (_CPU_SETTINGS if device == "cpu" else {})
+    wanted = _SETTINGS | (_CPU_SETTINGS | _threads() if device == "cpu" else {})
     wanted |= _PRETENDED_SETTINGS if pretended else {}
     known = {key: value for key, value in wanted.items() if _is_setting(key)}
     missing = [key for key in recipe.settings if not _is_setting(key)]
@@ -104,6 +106,17 @@ def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
         raise refused(f"this version of the compiler has no setting `{missing[0]}`")
     with inductor.patch(known | recipe.settings), _rows_at_once(recipe.longest_row):
         yield
+
+
+def _parts(device: str) -> dict[Any, Any]:
+    """Return what the compiler takes operations apart into."""
+    return {**select_decomp_table(), **(pools_in_parts() if device == "cpu" else {})}
+
+
+def _threads() -> dict[str, object]:
+    """Never one alone: for that the compiler leaves out what keeps others from doing the same work
+    at once, and whoever runs the seed may have more."""
+    return {"cpp.threads": max(2, torch.get_num_threads())}
 
 
 @contextlib.contextmanager

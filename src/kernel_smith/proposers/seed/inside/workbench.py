@@ -16,6 +16,7 @@ from kernel_smith.proposers.seed.inside.task_module import TaskModule
 from kernel_smith.records import Workload
 
 _SEED = 7  # the reference and the seed draw the same parameters
+_SPREAD = 0.3
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Workbench:
             with self.time.using(), self._place(), refusing("the task's own code fails"):
                 self._seed_generators()
                 model = self.module.make_model(workload).requires_grad_(False)
+                if not self.pretended:
+                    _unsettle(model)
                 inputs = self.module.make_inputs(workload)
             self._workload, self._drawn = workload, Drawn(model, inputs)
         return self._drawn
@@ -78,3 +81,13 @@ class Workbench:
     def _seed_generators(self) -> None:
         if not self.pretended:  # there is no generator on a device that is not there
             torch.manual_seed(_SEED)
+
+
+def _unsettle(model: torch.nn.Module) -> None:
+    """Move parameters away from one value that a constructor fills them with: means of what a new
+    norm returns would be nothing but rounding, which no seed can repeat."""
+    for parameter in model.parameters():
+        if parameter.is_floating_point() and parameter.numel() and parameter.dtype.itemsize > 1:
+            least, greatest = torch.aminmax(parameter)
+            if least == greatest:
+                parameter.add_(torch.rand_like(parameter), alpha=_SPREAD)

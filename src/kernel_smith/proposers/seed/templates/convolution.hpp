@@ -1,13 +1,5 @@
 // A convolution as a product: weights, a row for each channel of the result, times patches of x.
-// Where a tap finds its element along one axis; -1 where there is none.
-template <int64_t SIZE, int64_t STEP, int64_t PADDING, int64_t DILATION, bool TRANSPOSED>
-inline int64_t tapped(int64_t result, int64_t tap) {
-    const int64_t at = TRANSPOSED ? result + PADDING - tap * DILATION
-                                  : result * STEP - PADDING + tap * DILATION;
-    if (TRANSPOSED && at % STEP != 0) return -1;
-    const int64_t found = TRANSPOSED ? at / STEP : at;
-    return at >= 0 && found < SIZE ? found : -1;
-}
+// It has no steps if it is TRANSPOSED.
 
 // Column j holds what the result's pixel j depends on, in rows by tap and channel.
 template <int64_t CHANNELS, typename Size, typename Result, typename Taps, typename Step,
@@ -17,37 +9,35 @@ struct Patches {
 
     template <int64_t WIDTH, int64_t TILE, typename T>
     static void pack(const T* x, int64_t column, int64_t top, int64_t depth, T* packed) {
-        for (int64_t row = 0; row < depth; ++row, packed += TILE) {
-            const int64_t tap = (top + row) / CHANNELS, channel = (top + row) % CHANNELS;
-            const int64_t d = tap / (Taps::H * Taps::W), h = tap / Taps::W % Taps::H, w = tap % Taps::W;
-            for (int64_t j = 0, run; j < WIDTH; j += run) {
-                const int64_t pixel = column + j, first = pixel % Result::W;
-                run = std::min(WIDTH - j, Result::W - first);
+        for (int64_t j = 0, run; j < WIDTH; j += run) {
+            const int64_t pixel = column + j, first = pixel % Result::W;
+            run = std::min(WIDTH - j, Result::W - first);
+            for (int64_t row = 0, rows; row < depth; row += rows) {
+                const int64_t tap = (top + row) / CHANNELS, channel = (top + row) % CHANNELS;
+                rows = std::min(CHANNELS - channel, depth - row);
                 const int64_t in_d = tapped<Size::D, Step::D, Padding::D, Dilation::D, TRANSPOSED>(
-                    pixel / (Result::H * Result::W), d);
+                    pixel / (Result::H * Result::W), tap / (Taps::H * Taps::W));
                 const int64_t in_h = tapped<Size::H, Step::H, Padding::H, Dilation::H, TRANSPOSED>(
-                    pixel / Result::W % Result::H, h);
-                if (in_d < 0 || in_h < 0) std::fill_n(packed + j, run, T(0));
-                else line(x + channel * X::CHANNEL + in_d * X::D + in_h * X::H, first, run, w, packed + j);
+                    pixel / Result::W % Result::H, tap / Taps::W % Taps::H);
+                const T* from = in_d < 0 || in_h < 0 ? nullptr : x + channel * X::CHANNEL + in_d * X::D + in_h * X::H;
+                lines<TILE>(from, rows, first, run, tap % Taps::W, packed + row * TILE + j);
             }
         }
     }
 
   private:
-    template <typename T>
-    static void line(const T* x, int64_t first, int64_t run, int64_t tap, T* packed) {
-        if constexpr (TRANSPOSED) {
-            for (int64_t i = 0; i < run; ++i) {
-                const int64_t at = tapped<Size::W, Step::W, Padding::W, Dilation::W, true>(first + i, tap);
-                packed[i] = at < 0 ? T(0) : x[at * X::W];
-            }
-        } else {
-            const int64_t shift = tap * Dilation::W - Padding::W, last = Size::W - 1 - shift;
-            const int64_t begin = shift < 0 ? (-shift + Step::W - 1) / Step::W - first : 0;
-            const int64_t end = last < 0 ? 0 : last / Step::W + 1 - first;
-            const int64_t from = std::clamp<int64_t>(begin, 0, run), to = std::clamp(end, from, run);
+    // A line of the same tap from each of some channels; nothing but zeros without x.
+    template <int64_t TILE, typename T>
+    static void lines(const T* x, int64_t rows, int64_t first, int64_t run, int64_t tap, T* packed) {
+        const int64_t away = tap * Dilation::W - Padding::W, shift = TRANSPOSED ? -away : away;
+        const int64_t last = Size::W - 1 - shift;
+        const int64_t begin = shift < 0 ? (-shift + Step::W - 1) / Step::W - first : 0;
+        const int64_t end = !x || last < 0 ? 0 : last / Step::W + 1 - first;
+        const int64_t from = std::clamp<int64_t>(begin, 0, run), to = std::clamp(end, from, run);
+        for (int64_t row = 0; row < rows; ++row, packed += TILE) {
             std::fill_n(packed, from, T(0));
-            for (int64_t i = from; i < to; ++i) packed[i] = x[((first + i) * Step::W + shift) * X::W];
+            const T* line = x + row * X::CHANNEL;
+            for (int64_t i = from; i < to; ++i) packed[i] = line[((first + i) * Step::W + shift) * X::W];
             std::fill_n(packed + to, run - to, T(0));
         }
     }
