@@ -19,6 +19,7 @@ from torch._inductor.virtualized import V
 from torch.export import ExportedProgram
 
 from kernel_smith.proposers.seed.generated import read_generated
+from kernel_smith.proposers.seed.inside.batch_norms import batch_norms_in_double
 from kernel_smith.proposers.seed.inside.device_time import DeviceTime
 from kernel_smith.proposers.seed.inside.pools import pools_in_parts
 from kernel_smith.proposers.seed.inside.pretend import fake_tensors
@@ -110,7 +111,8 @@ def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
 
 def _parts(device: str) -> dict[Any, Any]:
     """Return what the compiler takes operations apart into."""
-    return {**select_decomp_table(), **(pools_in_parts() if device == "cpu" else {})}
+    usual: dict[Any, Any] = {**select_decomp_table()}
+    return usual | (pools_in_parts() | batch_norms_in_double(usual) if device == "cpu" else {})
 
 
 def _threads() -> dict[str, object]:
