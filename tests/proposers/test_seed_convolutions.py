@@ -52,6 +52,10 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
         torch.nn.ConvTranspose3d(7, 18, 3, stride=2, padding=1, output_padding=1),
         (3, 7, 2, 3, 11),
     ),
+    "transposed, to many channels": (
+        torch.nn.ConvTranspose2d(2, 9, 3, padding=1, dilation=(1, 2)),
+        (2, 2, 6, 7),
+    ),
     "transposed in groups": (
         torch.nn.ConvTranspose1d(8, 12, 4, stride=2, groups=4, bias=False),
         (2, 8, 9),

@@ -137,8 +137,11 @@ def _is_depthwise(found: Convolution) -> bool:
 
 
 def _spreads(found: Convolution) -> bool:
-    """Tell whether patches of x would mostly hold zeros."""
-    return found.transposed and max(found.step) > 1
+    """Tell whether patches of x would mostly hold zeros, or take longer to gather than the parts of
+    a result that x is spread into."""
+    inside, outside = found.channels
+    small = outside <= 2 * inside and found.x.has_flat_images
+    return found.transposed and (max(found.step) > 1 or small)
 
 
 def _convolution(name: str, kind: str, found: Convolution) -> str:

@@ -1,5 +1,5 @@
-// A transposed convolution with steps: a product spreads the pixels of x over all taps, and what
-// meets in a pixel of the result is added up. Patches of x would hold little but zeros.
+// A transposed convolution: a product spreads the pixels of x over all taps, and what meets in a
+// pixel of the result is added up. Where there are steps, patches of x would hold little but zeros.
 template <typename T, int64_t IMAGES, int64_t GROUPS, int64_t IN, int64_t OUT, typename Size,
           typename Result, typename Taps, typename Step, typename Padding, typename Dilation,
           typename X, typename Weight, typename Y>
@@ -59,19 +59,26 @@ struct Spreading {
 
     // Of a line of the result, pixels that lie SPREAD apart are added up side by side.
     static void add_taps(const T* parts, int64_t d, int64_t h, T* sums) {
-        for (int64_t tap = 0; tap < TAPS; ++tap, parts += PIXELS) {
-            const int64_t in_d = tapped<Size::D, Step::D, Padding::D, Dilation::D, true>(
-                d, tap / (Taps::H * Taps::W));
-            const int64_t in_h = tapped<Size::H, Step::H, Padding::H, Dilation::H, true>(
-                h, tap / Taps::W % Taps::H);
-            if (in_d < 0 || in_h < 0) continue;
-            const int64_t first = tap % Taps::W * Dilation::W - Padding::W;
+        for (int64_t tap_d = 0; tap_d < Taps::D; ++tap_d) {
+            const int64_t in_d = tapped<Size::D, Step::D, Padding::D, Dilation::D, true>(d, tap_d);
+            for (int64_t tap_h = 0; in_d >= 0 && tap_h < Taps::H; ++tap_h) {
+                const int64_t in_h = tapped<Size::H, Step::H, Padding::H, Dilation::H, true>(h, tap_h);
+                if (in_h < 0) continue;
+                const int64_t tap = (tap_d * Taps::H + tap_h) * Taps::W;
+                add_line(parts + tap * PIXELS + (in_d * Size::H + in_h) * Size::W, sums);
+            }
+        }
+    }
+
+    static void add_line(const T* line, T* sums) {
+        #pragma GCC unroll 8
+        for (int64_t tap = 0; tap < Taps::W; ++tap) {
+            const int64_t first = tap * Dilation::W - Padding::W;
             const int64_t remainder = (first % SPREAD + SPREAD) % SPREAD, shift = (first - remainder) / SPREAD;
             const int64_t from = std::max<int64_t>(0, -shift);
             const int64_t to = std::min(Size::W, (Result::W - remainder + SPREAD - 1) / SPREAD - shift);
-            const T* line = parts + (in_d * Size::H + in_h) * Size::W;
             T* place = sums + remainder * LENGTH + shift;
-            for (int64_t w = from; w < to; ++w) place[w] += line[w];
+            for (int64_t w = from; w < to; ++w) place[w] += line[tap * PIXELS + w];
         }
     }
 };
