@@ -61,6 +61,7 @@ def test_every_variant_gets_what_it_deserves_and_the_next_verdict_is_unchanged(
     assert engine.evaluate(small_task, Candidate(source=honest_source), options).ok
 
 
+@pytest.mark.timing
 def test_where_the_gain_of_each_is_wanted_nobody_drops_out_for_lying_behind(
     engine: LocalEngine, small_task: Task, honest_source: str, options: Options
 ) -> None:

@@ -13,7 +13,7 @@ from kernel_smith.proposers.seed import make_seed
 from kernel_smith.proposers.seed.attention_triton import choose_tiles
 from kernel_smith.proposers.seed.library_calls import Attention, Operand
 from kernel_smith.proposers.seed.own_triton import TritonKernels
-from kernel_smith.records import Precision
+from kernel_smith.records import Precision, Task
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 
@@ -146,15 +146,28 @@ def test_attention_of_all_kinds_is_the_librarys(
     assert interpreter.compare(task, candidate.source, tmp_path) == "6 agree"
 
 
-@pytest.mark.slow
-@needs_triton
-def test_attention_that_is_spelled_out_is_found(
-    write_task, interpreter: Interpreter, tmp_path: Path
-) -> None:
-    """But not where its weights are wanted as well."""
+@pytest.fixture
+def spelled(write_task) -> tuple[Task, str]:
+    """Attention without its name, and the program that is made of it."""
     task = write_task(SPELLED)
     candidate = make_seed(task, "cuda").authored_candidate
     assert candidate is not None
-    assert candidate.source.count("attend[") == 3
-    assert "mm(" not in candidate.source
-    assert interpreter.compare(task, candidate.source, tmp_path) == "5 agree"
+    return task, candidate.source
+
+
+@pytest.mark.slow
+@needs_triton
+def test_attention_that_is_spelled_out_is_found(spelled: tuple[Task, str]) -> None:
+    """But not where its weights are wanted as well."""
+    _, source = spelled
+    assert source.count("attend[") == 3
+    assert "mm(" not in source
+
+
+@pytest.mark.slow
+@pytest.mark.sweep
+@needs_triton
+def test_attention_that_was_found_is_right(
+    spelled: tuple[Task, str], interpreter: Interpreter, tmp_path: Path
+) -> None:
+    assert interpreter.compare(*spelled, tmp_path) == "5 agree"
