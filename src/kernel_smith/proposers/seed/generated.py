@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from kernel_smith.proposers.seed.buffers import made_as_seen
 from kernel_smith.proposers.seed.refusal import refused
 
 
@@ -32,7 +33,7 @@ def read_generated(code: str) -> Generated:
                 kernels[name] = _kernel_text(name, kind, parts)
     body = _call_function(tree).body
     arguments, rest = _split_arguments(body)
-    return Generated(kernels, arguments, rest)
+    return Generated(kernels, arguments, made_as_seen(rest, set(kernels)))
 
 
 def _kernel_text(name: str, kind: str, arguments: list[ast.expr]) -> str:
