@@ -105,12 +105,13 @@ def sum_squares(
     for d in range(D):
         v = tl.load(source + d * (H * W), mask=seen, other=0.0)
         v = tl.trans(rounded(v - of_input[:, None]))
-        done = tl.dot(v, far, older, input_precision="tf32")
-        older = tl.dot(v, middle, newer, input_precision="tf32")
+        # What is used at once comes last: the compiler would make the tensor cores wait after each instruction.
+        between = tl.dot(v, middle, newer, input_precision="tf32")
         newer = tl.dot(v, near, input_precision="tf32")
-        if d >= 2:
-            gap = done - centre[None, :]
-            squares += gap * gap
+        done = tl.dot(v, far, older, input_precision="tf32")
+        older = between
+        gap = tl.where(d >= 2, done - centre[None, :], 0.0)
+        squares += gap * gap
     there = (q // W < H - 2) & (q % W < W - 2)
     part = tl.sum(tl.where(there[:, None], squares, 0.0), 0)
     # Room is left for as many parts as the smallest tiles make.
