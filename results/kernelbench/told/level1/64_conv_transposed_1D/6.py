@@ -30,7 +30,7 @@ def arrange(weight, arranged, C: tl.constexpr, OUT: tl.constexpr, TAPS: tl.const
 @triton.autotune(
     configs=[
         triton.Config({"BLOCK": block}, num_warps=warps, num_stages=stages)
-        for block, warps, stages in ((128, 8, 3), (128, 8, 4), (128, 8, 2), (64, 4, 4), (64, 4, 3), (256, 16, 3))
+        for block, warps, stages in ((128, 8, 3), (128, 8, 4), (128, 8, 2), (64, 4, 4), (64, 4, 3))
     ],
     key=[],
 )
