@@ -1,6 +1,4 @@
-"""As 2.py with strips half as high, for a more even load. A program computes rows of a part of the width: what it loads of a row, normalises and brings
-to the tensor cores serves three rows of results at once, so that each value is loaded and normalised three times and
-not nine. Norm and activation are folded into two numbers per channel, together with the statistics."""
+"""As 2.py, with strips half as high: a more even load, for more rows that are read twice."""
 
 import torch
 import triton
