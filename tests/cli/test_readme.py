@@ -6,10 +6,12 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from kernel_smith.tasks import SUITES
 from kernel_smith.testing.openai_server import OpenAIServer, Reply
@@ -69,6 +71,18 @@ def test_what_make_does_is_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in BY_MAKE[:2]:
         assert command in COMMANDS and f"\n{command.removeprefix('make ')}: env\n" in makefile
+
+
+def test_what_make_installs_is_for_every_python_that_the_readme_names() -> None:
+    """Debian 12 has Python 3.11.2; an environment of a later 3.11 takes what does not run there."""
+    assert "On Linux with Python 3.11 or 3.12" in README
+    pins = (ROOT / "requirements.lock").read_text(encoding="utf-8").split()
+    wanted = {pin: metadata.metadata(pin.partition("==")[0])["Requires-Python"] for pin in pins}
+    assert [
+        pin
+        for pin, versions in wanted.items()
+        if not all(python in SpecifierSet(versions or "") for python in ("3.11.0", "3.12.0"))
+    ] == []
 
 
 @pytest.mark.slow

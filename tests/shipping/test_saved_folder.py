@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import subprocess
 import sys
@@ -116,6 +117,24 @@ def test_kernels_import_what_compiles_from_beside_them(written: str, expected: s
 def test_kernels_that_import_other_parts_are_refused() -> None:
     with pytest.raises(BadInput, match=r"line 1 of the kernel imports"):
         own_imports("from kernel_smith.records import Task\n")
+
+
+@pytest.mark.slow
+def test_a_folder_compiles_anew_for_another_processor(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home may be shared by machines of which one knows SVE; the other would die of it."""
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    inline = importlib.import_module("fast_norm.inline")
+    there = importlib.import_module("fast_norm.inline.processor")
+    libraries = set()
+    for features in ("fp asimd", "fp asimd sve", "fp asimd"):
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\nFeatures : {features}\n")
+        monkeypatch.setattr(there, "CPUINFO", tmp_path / "cpuinfo")
+        there.processor.cache_clear()
+        libraries.add(inline._built("cpp", 'extern "C" int one() { return 1; }', ()))
+    assert len(libraries) == 2
 
 
 @pytest.mark.slow

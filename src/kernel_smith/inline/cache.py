@@ -7,7 +7,6 @@ and an entry whose bytes no longer match its digest is dropped, never used.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
 import shutil
@@ -17,17 +16,12 @@ from pathlib import Path
 
 from kernel_smith.errors import MissingPrerequisite, reason_of
 from kernel_smith.inline.dialects import recipe
+from kernel_smith.inline.processor import processor
 from kernel_smith.inline.toolchain import Toolchain
 
 _LIBRARY = "kernel.so"
 _DIGEST = "kernel.so.sha256"
 _NOTES = "compiler.log"
-
-# The rows of /proc/cpuinfo that decide what -march=native means, on x86 and on Arm.
-_PROCESSOR_ROWS = frozenset(
-    {"vendor_id", "cpu family", "model", "model name", "flags"}
-    | {"CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"}
-)
 
 
 def cache_root() -> Path:
@@ -73,7 +67,7 @@ def object_key(toolchain: Toolchain, source: str, flags: Sequence[str]) -> str:
         toolchain.route,
         toolchain.arch,
         toolchain.headers,
-        _processor(),
+        processor(),
         *flags,
         source,
     ]
@@ -164,14 +158,3 @@ def _unusable(folder: Path, problem: str) -> MissingPrerequisite:
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-@functools.cache
-def _processor() -> str:
-    """Return what the compiler can learn about this machine's processors."""
-    rows = {os.uname().machine}
-    with contextlib.suppress(OSError):
-        for row in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-            if row.partition(":")[0].strip() in _PROCESSOR_ROWS:
-                rows.add(row)
-    return "\n".join(sorted(rows))

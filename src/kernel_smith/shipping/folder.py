@@ -24,7 +24,7 @@ from kernel_smith.shipping.runtime.spec import KERNEL, MANIFEST, REFERENCE, WEIG
 
 PACKAGE = "kernel_smith"
 """Where a kernel's `from .inline import cpp` looks, unless it runs from a folder."""
-_INLINE = ("library", "prototype", "signature", "tensors", "tokens")
+_INLINE = ("library", "processor", "prototype", "signature", "tensors", "tokens")
 _ROOT = Path(kernel_smith.__file__).parent
 
 _INIT = '''\

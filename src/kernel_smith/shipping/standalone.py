@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from kernel_smith.inline.library import Device, Library
+from kernel_smith.inline.processor import processor
 from kernel_smith.inline.signature import prototypes
 
 COMPILERS = "compilers.json"
@@ -43,7 +44,7 @@ def _built(dialect: str, source: str, flags: tuple[str, ...]) -> Path:
     """Return the compiled library, kept by all that decides what is in it."""
     row = json.loads((Path(__file__).parent / COMPILERS).read_text("utf-8"))[dialect]
     command = [*_compiler(row), *flags]
-    key = hashlib.sha256("\0".join([*command, _processor(), source]).encode()).hexdigest()
+    key = hashlib.sha256("\0".join([*command, processor(), source]).encode()).hexdigest()
     kept = _cache_folder() / f"{key[:32]}.so"
     if kept.exists():
         return kept
@@ -93,16 +94,6 @@ def _architecture(row: dict[str, Any]) -> str:
         major, minor = torch.cuda.get_device_capability()
         return f"sm_{major}{minor}"
     return str(row["architecture"])
-
-
-@functools.cache
-def _processor() -> str:
-    """Return what decides the meaning of -march=native."""
-    try:
-        rows = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(sorted({row for row in rows if row.startswith(("model name", "flags"))}))
 
 
 def _cache_folder() -> Path:

@@ -3,6 +3,9 @@
 Messages through sockets take as long as ten small kernels, and never the same time twice. Here both
 sides look at a number until it changes. The process is not believed for that: what it calls
 finished is read at once.
+
+Nothing but the moment is told here. Inputs and results lie on the device, and words go through
+sockets, so it does not matter in which order a processor shows what was written to memory.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A row per call, with a cell for the address of each result. It is zero until the call has returned.
 The judge does not believe it: what is entered must be there, and what is not must not have begun.
+
+It is read while the process stands still. A processor that shows writes in another order than they
+were made in, as Arm's may, has shown all of them by then.
 """
 
 from __future__ import annotations
