@@ -115,6 +115,7 @@ class TritonKernels(OwnKernels):
         numbers = {
             "IMAGES": found.x.size[0],
             **_shape(found),
+            **_met_taps(found),
             "PRECISION": self._precision,
             **blocks,
             **_effort(blocks["BLOCK_PIXELS"] * blocks["BLOCK_OUT"]),
@@ -172,6 +173,21 @@ def _shape(found: Convolution) -> dict[str, object]:
         "WEIGHT": found.weight.stride,
         "Y": found.y.stride,
     }
+
+
+def _met_taps(found: Convolution) -> dict[str, tuple[int, ...]]:
+    """Tell how far taps lie apart that one pixel of a transposed convolution meets, and the inverse
+    of the dilation, by which the first of them is found."""
+    if not found.transposed:
+        return {"LEAP": (1, 1, 1), "INVERSE": (0, 0, 0)}
+    common = list(map(math.gcd, found.step, found.dilation))
+    leaps = [step // by for step, by in zip(found.step, common, strict=True)]
+    gaps = [gap // by for gap, by in zip(found.dilation, common, strict=True)]
+    return {"LEAP": tuple(leaps), "INVERSE": tuple(map(_inverse, gaps, leaps))}
+
+
+def _inverse(number: int, modulus: int) -> int:
+    return pow(number, -1, modulus)
 
 
 def _depth(dtype: str) -> int:
