@@ -12,6 +12,7 @@ _FEW_ROWS = 32  # then reading the other matrix is all that takes time
 _BYTES_OF_STAGE = 24 << 10  # so that enough is on its way to keep the memory busy
 _LEAST_INNER, _MOST_INNER = 32, 256
 _STAGES_OF_FEW = 4
+_LEAST_BLOCKS = 8  # of a part, so that it is worth adding up
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,15 @@ def choose_tile(rows: int, inner: int, columns: int, batch: int, width: int) -> 
     return Tile(best.rows, best.columns, block_of(inner, best.inner), best.warps, best.stages)
 
 
+def choose_splits(tile: Tile, rows: int, inner: int, columns: int, batch: int) -> int:
+    """Return in how many parts to sum, each by programs of its own: one, unless there are too few
+    for half of the processors, and several blocks for each part."""
+    programs = _programs(rows, columns, batch, tile.rows, tile.columns)
+    if 2 * programs > _PROCESSORS:
+        return 1
+    return max(1, min(2 * _PROCESSORS // programs, inner // (_LEAST_BLOCKS * tile.inner)))
+
+
 def _for_few_rows(rows: int, inner: int, columns: int, batch: int, width: int) -> Tile:
     high = block_of(rows, _FEW_ROWS)
     widths = [wide for wide in (128, 64, 32) if wide <= block_of(columns, 128)] or [16]
@@ -69,5 +79,8 @@ def _for_few_rows(rows: int, inner: int, columns: int, batch: int, width: int) -
 
 
 def _busy(rows: int, columns: int, batch: int, high: int, wide: int) -> bool:
-    programs = -(-rows // high) * -(-columns // wide) * batch
-    return programs >= _ALL_AT_WORK * _PROCESSORS
+    return _programs(rows, columns, batch, high, wide) >= _ALL_AT_WORK * _PROCESSORS
+
+
+def _programs(rows: int, columns: int, batch: int, high: int, wide: int) -> int:
+    return -(-rows // high) * -(-columns // wide) * batch
