@@ -43,8 +43,8 @@ _OF_WORDS = (
 
 
 def choose_tile(rows: int, inner: int, columns: int, batch: int, width: int) -> Tile:
-    """Return the largest blocks that give all processors something to do; `width`: bytes of an
-    element."""
+    """Return the largest blocks that give all processors something to do, if need be in parts of
+    what is summed; `width`: bytes of an element."""
     if rows <= _FEW_ROWS:
         return _for_few_rows(rows, inner, columns, batch, width)
     known = _OF_HALVES if width == 2 else _OF_WORDS
@@ -54,7 +54,8 @@ def choose_tile(rows: int, inner: int, columns: int, batch: int, width: int) -> 
         depth = block_of(inner, known[0].inner)
         return Tile(high, wide, depth, warps=4, stages=known[0].stages)
     enough = [t for t in fitting if _busy(rows, columns, batch, t.rows, t.columns)]
-    best = next(iter(enough), fitting[-1])
+    divided = [t for t in fitting if _fills_in_parts(t, rows, inner, columns, batch)]
+    best = next(iter(enough or divided), fitting[-1])
     return Tile(best.rows, best.columns, block_of(inner, best.inner), best.warps, best.stages)
 
 
@@ -65,6 +66,11 @@ def choose_splits(tile: Tile, rows: int, inner: int, columns: int, batch: int) -
     if 2 * programs > _PROCESSORS:
         return 1
     return max(1, min(2 * _PROCESSORS // programs, inner // (_LEAST_BLOCKS * tile.inner)))
+
+
+def _fills_in_parts(tile: Tile, rows: int, inner: int, columns: int, batch: int) -> bool:
+    parts = choose_splits(tile, rows, inner, columns, batch)
+    return parts > 1 and _busy(rows, columns, parts * batch, tile.rows, tile.columns)
 
 
 def _for_few_rows(rows: int, inner: int, columns: int, batch: int, width: int) -> Tile:
