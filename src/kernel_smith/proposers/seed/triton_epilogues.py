@@ -238,22 +238,22 @@ class _Reader(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         match ast.unparse(node.func), node.args:
-            case "tl.load", [place, mask, *_]:
-                return self._load(node, place, mask)
-            case "tl.load", _:
-                self.succeeds = False
+            case "tl.load", [place, *masks]:
+                return self._load(node, place, masks[0] if masks else None)
             case "tl.broadcast_to", [value, shape] if ast.unparse(shape) == "[XBLOCK]":
                 return self.visit(value)  # type: ignore[no-any-return]
         return self.generic_visit(node)
 
-    def _load(self, node: ast.Call, place: ast.expr, mask: ast.expr) -> ast.AST:
+    def _load(self, node: ast.Call, place: ast.expr, mask: ast.expr | None) -> ast.AST:
         if ast.unparse(place) == self._target:
             return ast.Name("value", ast.Load())
-        plain = ast.unparse(mask) in ("None", "xmask")
         found = {one.id for one in ast.walk(place) if isinstance(one, ast.Name)}
         indices = {name for name in found if "_ptr" not in name}
+        plain = mask is not None and ast.unparse(mask) in ("None", "xmask")
         if not indices:
-            self.succeeds &= plain
+            self.succeeds &= plain or mask is None
+        elif mask is None:
+            self.succeeds = False
         elif indices <= self._of_columns:
             self.succeeds &= plain  # else what masks it has a place for every element
             node.args[1] = ast.Name("cmask", ast.Load())
