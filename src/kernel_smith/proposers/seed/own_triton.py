@@ -238,4 +238,4 @@ def _width(dtype: str) -> int:
 
 def _effort(elements: int) -> dict[str, int]:
     """For a program with so many sums."""
-    return {"num_warps": _WARPS if elements > 8192 else 4, "num_stages": _STAGES}
+    return {"num_warps": _WARPS if elements >= 8192 else 4, "num_stages": _STAGES}
