@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,10 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
     "transposed with holes": (
         torch.nn.ConvTranspose2d(3, 4, 3, stride=2, dilation=2, padding=1),
         (1, 3, 5, 4),
+    ),
+    "transposed with odd holes": (
+        torch.nn.ConvTranspose2d(3, 4, 3, stride=(5, 2), dilation=(2, 3), padding=1),
+        (1, 3, 3, 4),
     ),
     "transposed, many channels": (
         torch.nn.ConvTranspose3d(7, 18, 3, stride=2, padding=1, output_padding=1),
@@ -200,7 +205,9 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [INPUTS]
 """
-INTERPRETED = ["depthwise", "transposed with steps"]
+INTERPRETED = [
+    *("depthwise", "transposed with steps", "transposed with holes", "transposed with odd holes")
+]
 
 
 @pytest.mark.slow
@@ -215,5 +222,6 @@ def test_convolutions_in_triton(write_task, interpreter: Interpreter, tmp_path: 
     assert seed.library_calls == ("convolution",) and candidate is not None
     assert "torch.convolution" not in candidate.source
     assert candidate.source.count("convolve_apart[") == 1
+    assert "LEAP=(1, 5, 2), INVERSE=(0, 3, 1)" in re.sub(r"\s+", " ", candidate.source)
     agreed = interpreter.compare(task, candidate.source, tmp_path)
     assert agreed == f"{len(chosen)} agree"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
+from interpreted import Interpreter
 
 from kernel_smith.proposers.seed import make_seed
 
@@ -35,3 +39,14 @@ def test_means_over_large_windows_are_kernels_and_right(write_task) -> None:
     seed = make_seed(write_task(POOLS), "cpu")
     assert seed.library_calls == ()
     assert seed.compared == {"default": 1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_for_a_gpu_they_are_kernels_as_well(
+    write_task, interpreter: Interpreter, tmp_path: Path
+) -> None:
+    task = write_task(POOLS)
+    seed = make_seed(task, "cuda")
+    assert seed.library_calls == ()
+    assert interpreter.compare(task, seed.source, tmp_path) == "5 agree"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.proposers.seed.product_tiles import choose_tile
+from kernel_smith.proposers.seed.product_tiles import choose_splits, choose_tile
 
 SHARED_BYTES = 227 << 10
 extents = st.integers(1, 20_000)
@@ -37,3 +37,13 @@ def test_few_rows_are_divided_by_columns_until_all_processors_read(rows: int, co
 def test_large_products_have_large_blocks_and_small_ones_small() -> None:
     assert choose_tile(4096, 4096, 4096, 1, 2).columns == 256
     assert choose_tile(512, 4096, 512, 1, 2).rows == 64
+
+
+def test_long_sums_are_divided_where_there_are_few_blocks() -> None:
+    tile = choose_tile(256, 131072, 256, 1, 4)
+    assert (tile.rows, tile.columns) == (128, 128), "as large as if there were many"
+    assert choose_splits(tile, 256, 131072, 256, 1) == 66
+    vector = choose_tile(2048, 1 << 20, 1, 1, 4)
+    assert choose_splits(vector, 2048, 1 << 20, 1, 1) == 16
+    assert choose_splits(choose_tile(256, 500, 256, 1, 4), 256, 500, 256, 1) == 1, "too short"
+    assert choose_splits(choose_tile(4096, 1 << 20, 4096, 1, 4), 4096, 1 << 20, 4096, 1) == 1

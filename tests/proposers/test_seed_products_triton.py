@@ -84,3 +84,35 @@ def test_a_product_of_the_suite_has_a_start() -> None:
     seed = make_seed(find_task("dense_matmul"), "cuda")
     assert seed.library_calls == () and seed.kernels == 2
     assert "BLOCK_INNER=64" in seed.source, "of half precision there is more at once"
+
+
+LONG = """
+import torch
+
+TASK = {"workloads": {"default": {}}, "precision": "tf32"}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(1100, 18)
+
+    def forward(self, x, y):
+        return self.linear(x).relu(), torch.bmm(y, y.mT).exp()
+
+
+def get_inputs():
+    return [torch.randn(40, 1100) * 0.1, torch.randn(2, 35, 1090) * 0.1]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_long_sums_of_few_programs_are_divided(
+    write_task, interpreter: Interpreter, tmp_path: Path
+) -> None:
+    task = write_task(LONG)
+    candidate = make_seed(task, "cuda").authored_candidate
+    assert candidate is not None
+    assert candidate.source.count("SPLITS=2") == 4, "of both products, and where they are joined"
+    assert interpreter.compare(task, candidate.source, tmp_path) == "2 agree"

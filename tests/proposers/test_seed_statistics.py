@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from interpreted import Interpreter
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines import LocalEngine
-from kernel_smith.proposers.seed import Seed
+from kernel_smith.proposers.seed import Seed, make_seed
 from kernel_smith.records import Options, Stage, Task
 
 # The compiler warns about its own affairs.
@@ -82,3 +85,16 @@ def test_an_argument_that_gathers_statistics_is_no_buffer(compiler: None, write_
     text = text.replace("9)]", "9), torch.zeros(6), torch.ones(6)]")
     with pytest.raises(BadInput, match="changes `running_mean` in place"):
         build(write_task(text))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_a_batch_norm_in_training_becomes_a_seed_for_a_gpu(
+    write_task, interpreter: Interpreter, tmp_path: Path
+) -> None:
+    """Also where there is none: nothing has to be copied to it."""
+    task = write_task(GATHERING.replace("self.norm(x))", "self.norm(x)),"))
+    seed = make_seed(task, "cuda")
+    assert seed.library_calls == ()
+    assert "self.norm.running_var" in seed.source
+    assert interpreter.compare(task, seed.source, tmp_path) == "1 agree"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from kernel_smith.proposers.seed.attention_triton import write_attention
 from kernel_smith.proposers.seed.library_calls import Attention, Convolution, Operand, Product
 from kernel_smith.proposers.seed.own_kernels import OwnKernels, Visit
-from kernel_smith.proposers.seed.product_tiles import choose_tile
+from kernel_smith.proposers.seed.product_tiles import choose_splits, choose_tile
 from kernel_smith.proposers.seed.templates import template
 from kernel_smith.proposers.seed.triton_launch import block_of, launch
 from kernel_smith.records import Precision
@@ -23,7 +23,8 @@ _ELEMENTS = 256  # of a program that multiplies no matrices
 
 
 class TritonKernels(OwnKernels):
-    """Launches of `multiply`, `turn`, `convolve`, `convolve_apart` and `attend`."""
+    """Launches of `multiply`, `turn`, `convolve`, `convolve_apart` and `attend`, and of what joins
+    parts of them."""
 
     device = "cuda"
 
@@ -58,9 +59,41 @@ class TritonKernels(OwnKernels):
             "num_stages": tile.stages,
         }
         count = f"triton.cdiv({rows}, {tile.rows}) * triton.cdiv({columns}, {tile.columns})"
-        operands = (product.a, product.b, product.c, product.bias)
-        grid = [count, str(product.batch)]
-        return [*turns, _launch("multiply", grid, operands, numbers, visit)]
+        splits = choose_splits(tile, rows, inner, columns, product.batch)
+        grid = [count, str(product.batch), str(splits)]
+        operands = [product.a, product.b, product.c, product.bias]
+        if splits == 1:
+            whole = numbers | {"SPLITS": 1, "C_SPLIT": 0}
+            return [*turns, _launch("multiply", grid, operands, whole, visit)]
+        given = _given(operands, visit)
+        return [*turns, *self._multiply_apart(product, grid, given, numbers)]
+
+    def _multiply_apart(
+        self, product: Product, grid: list[str], given: list[str], numbers: dict[str, object]
+    ) -> list[str]:
+        """Statements that multiply in parts of what is summed, and add these up."""
+        self.texts["multiply_join"] = template("product_join_triton.txt").strip()
+        a, b, c, bias = given
+        rows, _, columns = product.sizes
+        elements, parts = rows * columns * product.batch, f"{c}_parts"
+        size = (int(grid[2]), product.batch, rows, columns)
+        lies = {"C_DOWN": columns, "C_RIGHT": 1, "C_STEP": rows * columns}
+        split = {"SPLITS": size[0], "C_SPLIT": elements}
+        kept = ("ROWS", "COLUMNS", "C_DOWN", "C_RIGHT", "C_STEP", "BIAS_DOWN", "BIAS_RIGHT")
+        joined = {
+            "ELEMENTS": elements,
+            **{name: numbers[name] for name in kept},
+            "SPLITS": size[0],
+            "BLOCK": _ELEMENTS,
+            "num_warps": 4,
+        }
+        return [
+            f"{parts} = torch.empty({size}, dtype=torch.float32, device={a}.device)",
+            launch("multiply", grid, [a, b, parts, "None"], numbers | lies | split),
+            launch(
+                "multiply_join", [f"triton.cdiv({elements}, {_ELEMENTS})"], [parts, c, bias], joined
+            ),
+        ]
 
     def _turned(self, product: Product, visit: Visit) -> tuple[Product, list[str]]:
         """Return a product whose matrices lie so that what is summed lies side by side, and what
@@ -115,6 +148,7 @@ class TritonKernels(OwnKernels):
         numbers = {
             "IMAGES": found.x.size[0],
             **_shape(found),
+            **_met_taps(found),
             "PRECISION": self._precision,
             **blocks,
             **_effort(blocks["BLOCK_PIXELS"] * blocks["BLOCK_OUT"]),
@@ -157,8 +191,11 @@ def _launch(
     numbers: Mapping[str, object],
     visit: Visit,
 ) -> str:
-    given = ["None" if one is None else ast.unparse(visit(one.passed)) for one in operands]
-    return launch(name, grid, given, numbers)
+    return launch(name, grid, _given(operands, visit), numbers)
+
+
+def _given(operands: Sequence[Operand | None], visit: Visit) -> list[str]:
+    return ["None" if one is None else ast.unparse(visit(one.passed)) for one in operands]
 
 
 def _shape(found: Convolution) -> dict[str, object]:
@@ -174,6 +211,21 @@ def _shape(found: Convolution) -> dict[str, object]:
     }
 
 
+def _met_taps(found: Convolution) -> dict[str, tuple[int, ...]]:
+    """Tell how far taps lie apart that one pixel of a transposed convolution meets, and the inverse
+    of the dilation, by which the first of them is found."""
+    if not found.transposed:
+        return {"LEAP": (1, 1, 1), "INVERSE": (0, 0, 0)}
+    common = list(map(math.gcd, found.step, found.dilation))
+    leaps = [step // by for step, by in zip(found.step, common, strict=True)]
+    gaps = [gap // by for gap, by in zip(found.dilation, common, strict=True)]
+    return {"LEAP": tuple(leaps), "INVERSE": tuple(map(_inverse, gaps, leaps))}
+
+
+def _inverse(number: int, modulus: int) -> int:
+    return pow(number, -1, modulus)
+
+
 def _depth(dtype: str) -> int:
     """Tell how much is summed at once: a fixed number of bytes."""
     return 128 // _width(dtype)
@@ -186,4 +238,4 @@ def _width(dtype: str) -> int:
 
 def _effort(elements: int) -> dict[str, int]:
     """For a program with so many sums."""
-    return {"num_warps": _WARPS if elements > 8192 else 4, "num_stages": _STAGES}
+    return {"num_warps": _WARPS if elements >= 8192 else 4, "num_stages": _STAGES}

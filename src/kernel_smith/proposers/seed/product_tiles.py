@@ -12,6 +12,7 @@ _FEW_ROWS = 32  # then reading the other matrix is all that takes time
 _BYTES_OF_STAGE = 24 << 10  # so that enough is on its way to keep the memory busy
 _LEAST_INNER, _MOST_INNER = 32, 256
 _STAGES_OF_FEW = 4
+_LEAST_BLOCKS = 8  # of a part, so that it is worth adding up
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ _OF_WORDS = (
 
 
 def choose_tile(rows: int, inner: int, columns: int, batch: int, width: int) -> Tile:
-    """Return the largest blocks that give all processors something to do; `width`: bytes of an
-    element."""
+    """Return the largest blocks that give all processors something to do, if need be in parts of
+    what is summed; `width`: bytes of an element."""
     if rows <= _FEW_ROWS:
         return _for_few_rows(rows, inner, columns, batch, width)
     known = _OF_HALVES if width == 2 else _OF_WORDS
@@ -53,8 +54,23 @@ def choose_tile(rows: int, inner: int, columns: int, batch: int, width: int) -> 
         depth = block_of(inner, known[0].inner)
         return Tile(high, wide, depth, warps=4, stages=known[0].stages)
     enough = [t for t in fitting if _busy(rows, columns, batch, t.rows, t.columns)]
-    best = next(iter(enough), fitting[-1])
+    divided = [t for t in fitting if _fills_in_parts(t, rows, inner, columns, batch)]
+    best = next(iter(enough or divided), fitting[-1])
     return Tile(best.rows, best.columns, block_of(inner, best.inner), best.warps, best.stages)
+
+
+def choose_splits(tile: Tile, rows: int, inner: int, columns: int, batch: int) -> int:
+    """Return in how many parts to sum, each by programs of its own: one, unless there are too few
+    for half of the processors, and several blocks for each part."""
+    programs = _programs(rows, columns, batch, tile.rows, tile.columns)
+    if 2 * programs > _PROCESSORS:
+        return 1
+    return max(1, min(2 * _PROCESSORS // programs, inner // (_LEAST_BLOCKS * tile.inner)))
+
+
+def _fills_in_parts(tile: Tile, rows: int, inner: int, columns: int, batch: int) -> bool:
+    parts = choose_splits(tile, rows, inner, columns, batch)
+    return parts > 1 and _busy(rows, columns, parts * batch, tile.rows, tile.columns)
 
 
 def _for_few_rows(rows: int, inner: int, columns: int, batch: int, width: int) -> Tile:
@@ -69,5 +85,8 @@ def _for_few_rows(rows: int, inner: int, columns: int, batch: int, width: int) -
 
 
 def _busy(rows: int, columns: int, batch: int, high: int, wide: int) -> bool:
-    programs = -(-rows // high) * -(-columns // wide) * batch
-    return programs >= _ALL_AT_WORK * _PROCESSORS
+    return _programs(rows, columns, batch, high, wide) >= _ALL_AT_WORK * _PROCESSORS
+
+
+def _programs(rows: int, columns: int, batch: int, high: int, wide: int) -> int:
+    return -(-rows // high) * -(-columns // wide) * batch

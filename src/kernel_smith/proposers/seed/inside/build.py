@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from kernel_smith.proposers.seed.recipes import DEFAULT, REWRITTEN, Recipe
 from kernel_smith.proposers.seed.record import Seed
 from kernel_smith.proposers.seed.reference import read_reference
 from kernel_smith.proposers.seed.refusal import refused
+from kernel_smith.proposers.seed.triton_epilogues import fuse_epilogues
 from kernel_smith.proposers.seed.triton_text import read_triton_kernel
 from kernel_smith.proposers.seed.wrapper import Launch, rewrite
 from kernel_smith.records import MAX_SOURCE, Precision, Task, Workload
@@ -230,6 +232,8 @@ def _specialise(
     ours = _own_kernels(generated, types, backend, own_precision) if own_precision else None
     body = rewrite(generated.body, names, set(kernels), launch, ours)
     kernels |= ours.texts if ours else {}
+    if ours and captured.configs:
+        kernels |= fuse_epilogues(body.statements, kernels)
     statement = body.statements[-1]
     match statement:
         case ast.Return(value=ast.Tuple(elts=values)):
@@ -237,7 +241,7 @@ def _specialise(
         case _:
             raise refused("the compiler's output ends without a tuple")
     body.statements[-1] = ast.parse(f"return {returned}").body[0]
-    used = {name: text for name, text in kernels.items() if name in body.text}
+    used = {name: text for name, text in kernels.items() if re.search(rf"\b{name}\b", body.text)}
     return Specialisation(
         workload=workload,
         key=captured.key,

@@ -112,7 +112,7 @@ def _settings(device: str, pretended: bool, recipe: Recipe) -> Iterator[None]:
 def _parts(device: str) -> dict[Any, Any]:
     """Return what the compiler takes operations apart into."""
     usual: dict[Any, Any] = {**select_decomp_table()}
-    return usual | (pools_in_parts() | batch_norms_in_double(usual) if device == "cpu" else {})
+    return usual | pools_in_parts() | (batch_norms_in_double(usual) if device == "cpu" else {})
 
 
 def _threads() -> dict[str, object]:

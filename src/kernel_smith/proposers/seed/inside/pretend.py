@@ -80,6 +80,7 @@ def pretend_cuda() -> None:
     )
     _answer(interfaces.CudaInterface.Worker, get_device_properties=_PROPERTIES)
     _answer(fakes, init_gpu_context=None)  # a torch that was built for CUDA would look for a driver
+    torch.Tensor.copy_ = _copy_  # type: ignore[assignment,method-assign]
     # These draw up patterns with real tensors of the device.
     _answer(joint, lazy_init=None)
     _answer(post_grad, lazy_init=None)
@@ -109,6 +110,12 @@ def _answer(owner: Any, **answers: Any) -> None:
 
 def _always(answer: Any, *arguments: Any, **named: Any) -> Any:
     return answer
+
+
+def _copy_(tensor: torch.Tensor, source: Any, non_blocking: bool = False) -> torch.Tensor:
+    """Call the operator, as the method does once it has switched to the tensor's device."""
+    copied: torch.Tensor = torch.ops.aten.copy_.default(tensor, source, non_blocking)
+    return copied
 
 
 class _Driver:
