@@ -103,6 +103,8 @@ def test_a_launch_takes_what_the_one_after_it_was_given() -> None:
     assert "tl.load(in_ptr0 + x0, cmask)" in text, "of columns once for all rows"
     _, made = fused(place="xindex // 48")
     assert "tl.load(in_ptr0 + x0, xmask)" in made["multiply_7"]
+    _, made = fused(body=BODY.replace("C_RIGHT=1", "C_RIGHT=40"))
+    assert "tl.load(in_ptr0 + x0, xmask)" in made["multiply_7"], "columns lie elsewhere"
     _, made = fused(place="xindex", mask="xmask & (x0 < 5)")
     assert "tl.load(in_ptr0 + x0, xmask & (x0 < 5) & xmask)" in made["multiply_7"]
 

@@ -183,10 +183,11 @@ def _dense(size: tuple[int, ...], stride: tuple[int, ...]) -> int | None:
 
 
 def _column(ours: _Launch) -> str:
-    """Return how the compiler computes the column of an element from its place in memory."""
+    """Return how the compiler computes the column of an element from its place in memory; nothing
+    where it could mean something else."""
     numbers: dict[str, Any] = ours.numbers
     if ours.kernel == "multiply":
-        return f"xindex % {numbers['COLUMNS']}"
+        return f"xindex % {numbers['COLUMNS']}" if numbers["C_RIGHT"] == 1 else ""
     image, channel, *_, pixel = numbers["Y"]
     if channel == 1:
         return f"xindex % {pixel}"
