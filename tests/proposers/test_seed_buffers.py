@@ -55,6 +55,16 @@ def test_memory_that_is_used_again_has_one_name() -> None:
     assert rewritten(text) == [f"buf1 = {ROW}", "library(buf1)", "kernel(buf1)"]
 
 
+def test_the_last_of_several_names_stays() -> None:
+    again = "buf1 = buf0\ndel buf0\nkernel(buf1)\nbuf2 = buf1\ndel buf1\nreturn (buf2,)"
+    assert rewritten(f"buf0 = {ROW}\nlibrary(buf0)\n{again}") == [
+        f"buf2 = {ROW}",
+        "library(buf2)",
+        "kernel(buf2)",
+        "return (buf2,)",
+    ]
+
+
 @pytest.mark.parametrize(
     "use",
     [

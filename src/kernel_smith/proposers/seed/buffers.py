@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from kernel_smith.proposers.seed.library_calls import contiguous_strides
 
 _VIEW = "reinterpret_tensor"
-
-
-class _Uses(NamedTuple):
-    """What is done with a buffer beside giving it to kernels."""
-
-    views: list[ast.Call]
-    others: int
 
 
 def made_as_seen(body: Sequence[ast.stmt], kernels: set[str]) -> list[ast.stmt]:
@@ -30,18 +23,19 @@ def made_as_seen(body: Sequence[ast.stmt], kernels: set[str]) -> list[ast.stmt]:
     for statement in statements:
         if isinstance(statement, ast.With):
             statement.body = made_as_seen(statement.body, kernels)
-    for name, allocation in list(_allocations(statements)):
-        views, others = _uses(name, statements, kernels)
-        shapes = {tuple(map(ast.unparse, _shape(view))) for view in views or [allocation]}
-        if others or len(shapes) != 1:
+    views, others = _uses(statements, kernels)
+    needless: set[ast.Call] = set()
+    for name, allocation in _allocations(statements):
+        shapes = {tuple(map(ast.unparse, _shape(view))) for view in views[name] or [allocation]}
+        if others[name] or len(shapes) != 1:
             continue
-        if views and _is_whole(views[0], allocation):
-            allocation.args[:2] = _shape(views[0])
-            statements = [_Plain(views).visit(statement) for statement in statements]
-        elif not views and _is_whole(allocation, allocation):
+        if views[name] and _is_whole(views[name][0], allocation):
+            allocation.args[:2] = _shape(views[name][0])
+            needless.update(views[name])
+        elif not views[name] and _is_whole(allocation, allocation):
             size = ast.literal_eval(allocation.args[0])
             allocation.args[1] = ast.parse(repr(contiguous_strides(size)), mode="eval").body
-    return _with_one_name(statements)
+    return _with_one_name([_Plain(needless).visit(statement) for statement in statements])
 
 
 def _allocations(statements: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
@@ -53,23 +47,27 @@ def _allocations(statements: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
                 yield name, call
 
 
-def _uses(name: str, statements: list[ast.stmt], kernels: set[str]) -> _Uses:
-    loads = 0
-    views = []
+def _uses(
+    statements: list[ast.stmt], kernels: set[str]
+) -> tuple[defaultdict[str, list[ast.Call]], Counter[str]]:
+    """Return the views of each buffer, and how often it is used in another way than by these and
+    by kernels."""
+    views: defaultdict[str, list[ast.Call]] = defaultdict(list)
+    others: Counter[str] = Counter()
     for node in (node for statement in statements for node in ast.walk(statement)):
         match node:
-            case ast.Name(id=found, ctx=ast.Load()) if found == name:
-                loads += 1
-            case ast.Call(func=ast.Name(id=called), args=[ast.Name(id=found), *_]) if (
-                found == name and called == _VIEW
+            case ast.Name(id=name, ctx=ast.Load()):
+                others[name] += 1
+            case ast.Call(func=ast.Name(id=called), args=[ast.Name(id=name), *_]) if (
+                called == _VIEW
             ):
-                views.append(node)
-                loads -= 1
+                views[name].append(node)
+                others[name] -= 1
             case ast.Call(func=ast.Name(id=called) | ast.Attribute(value=ast.Name(id=called))) if (
                 called in kernels
             ):
-                loads -= sum(isinstance(a, ast.Name) and a.id == name for a in node.args)
-    return _Uses(views, loads)
+                others.subtract(one.id for one in node.args if isinstance(one, ast.Name))
+    return views, others
 
 
 def _shape(call: ast.Call) -> list[ast.expr]:
@@ -97,7 +95,7 @@ def _is_whole(call: ast.Call, allocation: ast.Call) -> bool:
 class _Plain(ast.NodeTransformer):
     """Puts buffers in the place of their views."""
 
-    def __init__(self, views: list[ast.Call]) -> None:
+    def __init__(self, views: set[ast.Call]) -> None:
         self._views = views
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -111,25 +109,29 @@ def _with_one_name(statements: list[ast.stmt]) -> list[ast.stmt]:
     """Call memory by its last name where the others are forgotten at once."""
     targets = [one.targets[0] for one in statements if isinstance(one, ast.Assign)]
     made = {target.id for target in targets if isinstance(target, ast.Name)}
-    index = 0
-    while index + 1 < len(statements):
-        match statements[index : index + 2]:
+    newer: dict[str, str] = {}
+    kept: list[ast.stmt] = []
+    for statement in statements:
+        match [*kept[-1:], statement]:
             case [
                 ast.Assign(targets=[ast.Name(id=new)], value=ast.Name(id=old)),
                 ast.Delete(targets=[ast.Name(id=deleted)]),
             ] if old == deleted and old in made:
-                del statements[index : index + 2]
-                statements = [_Renamed(old, new).visit(one) for one in statements]
+                newer[old] = new
+                kept.pop()
             case _:
-                index += 1
-    return statements
+                kept.append(statement)
+    return [_Renamed(newer).visit(statement) for statement in kept]
 
 
 class _Renamed(ast.NodeTransformer):
-    """Gives a variable another name."""
+    """Gives variables other names, which may have others again."""
 
-    def __init__(self, old: str, new: str) -> None:
-        self._old, self._new = old, new
+    def __init__(self, newer: dict[str, str]) -> None:
+        self._newer = newer
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._new, node.ctx) if node.id == self._old else node
+        name = node.id
+        while name in self._newer:
+            name = self._newer[name]
+        return ast.Name(name, node.ctx)
