@@ -241,14 +241,16 @@ def _specialise(
         case _:
             raise refused("the compiler's output ends without a tuple")
     body.statements[-1] = ast.parse(f"return {returned}").body[0]
-    used = {name: text for name, text in kernels.items() if re.search(rf"\b{name}\b", body.text)}
+    written = body.text
+    named = set(re.findall(r"\w+", written))
+    used = {name: text for name, text in kernels.items() if name in named}
     return Specialisation(
         workload=workload,
         key=captured.key,
         spare_key=captured.spare_key,
         inputs=captured.inputs,
         kernels=used,
-        body=body.text,
+        body=written,
         library_calls=tuple(body.library_calls),
     )
 
