@@ -68,6 +68,10 @@ KINDS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
     "transposed depthwise": (torch.nn.ConvTranspose2d(3, 3, 3, groups=3, stride=2), (1, 3, 4, 4)),
     "transposed volumes": (torch.nn.ConvTranspose3d(2, 3, 3, stride=(2, 1, 2)), (1, 2, 3, 4, 3)),
     "transposed, steps beyond taps": (torch.nn.ConvTranspose2d(2, 3, 2, stride=3), (1, 2, 4, 3)),
+    "transposed, one tap, a longer result": (
+        torch.nn.ConvTranspose3d(2, 3, (1, 2, 2), dilation=(2, 1, 1), output_padding=(1, 0, 0)),
+        (2, 2, 2, 3, 3),
+    ),
     **{
         f"depthwise, {taps} taps": (
             torch.nn.Conv2d(37, 37, taps, padding=taps // 2, groups=37),
@@ -206,7 +210,8 @@ def get_inputs():
     return [INPUTS]
 """
 INTERPRETED = [
-    *("depthwise", "transposed with steps", "transposed with holes", "transposed with odd holes")
+    *("depthwise", "transposed with steps", "transposed with holes", "transposed with odd holes"),
+    "transposed, one tap, a longer result",
 ]
 
 
