@@ -1,14 +1,25 @@
 """One program per row. Rows begin anywhere, so they are read from the last multiple of four elements before them, as
 vectors, and what lies at their ends is stored apart. Half of a row stays in registers between the sum and the
-multiplication; the rest was read last before that, and comes from the cache the second time."""
+multiplication; the rest was read last before that, and comes from the cache the second time. Both loops over it have
+several pieces under way at once, and how much is held, by how many threads, is chosen by measuring."""
 
 import torch
 import triton
 import triton.language as tl
 
 
+@triton.autotune(
+    configs=[
+        triton.Config({"HELD": held, "BLOCK": block, "AHEAD": ahead}, num_warps=warps)
+        for held, block, ahead, warps in (
+            (32768, 8192, 1, 16), (32768, 4096, 4, 16), (16384, 8192, 3, 16), (16384, 4096, 4, 16), (8192, 4096, 4, 8),
+            (8192, 8192, 3, 16),
+        )
+    ],
+    key=[],
+)
 @triton.jit
-def divide_by_mean(x, y, columns, HELD: tl.constexpr, BLOCK: tl.constexpr):
+def divide_by_mean(x, y, columns, HELD: tl.constexpr, BLOCK: tl.constexpr, AHEAD: tl.constexpr):
     start = tl.program_id(0).to(tl.int64) * columns
     base = start // 4 * 4
     shift = (start - base).to(tl.int32)
@@ -19,14 +30,14 @@ def divide_by_mean(x, y, columns, HELD: tl.constexpr, BLOCK: tl.constexpr):
     held = tl.load(x + at, mask=at // 4 * 4 < end, other=0.0, eviction_policy="evict_first")
     held = tl.where((at >= shift) & (at < end), held, 0.0)
     sums = tl.zeros((BLOCK,), tl.float32)
-    for first in range(HELD, end, BLOCK):
+    for first in tl.range(HELD, end, BLOCK, num_stages=AHEAD):
         c = first + tl.arange(0, BLOCK)
         value = tl.load(x + c, mask=c // 4 * 4 < end, other=0.0, eviction_policy="evict_last")
         sums += tl.where((c >= shift) & (c < end), tl.abs(value), 0.0)
     factor = columns / (tl.sum(tl.abs(held), 0) + tl.sum(sums, 0))
     all_held = (at // 4 * 4 >= shift) & (at // 4 * 4 + 3 < end)
     tl.store(y + at, held * factor, mask=all_held, eviction_policy="evict_first")
-    for first in range(HELD, end, BLOCK):
+    for first in tl.range(HELD, end, BLOCK, num_stages=AHEAD):
         c = first + tl.arange(0, BLOCK)
         value = tl.load(x + c, mask=c // 4 * 4 < end, other=0.0, eviction_policy="evict_first")
         whole = (c // 4 * 4 >= shift) & (c // 4 * 4 + 3 < end)
@@ -43,5 +54,5 @@ class ModelNew(torch.nn.Module):
         x = x.contiguous()
         assert x.numel() % 4 == 0
         y = torch.empty_like(x)
-        divide_by_mean[(x.shape[0],)](x, y, x.shape[1], HELD=32768, BLOCK=8192, num_warps=16)
+        divide_by_mean[(x.shape[0],)](x, y, x.shape[1])
         return y

@@ -1,7 +1,7 @@
-"""A pool of two over a transposed convolution of step two is a convolution with 2 x 2 x 2 taps.
-
-Along each axis the pooled value m sees (w1 + w2) x[m] + w0 x[m + 1]. So the volume that is pooled is
-never made: the taps are summed first, and eight of them per channel are left.
+"""The mean of 2 x 2 x 2 results of the transposed convolution (3 taps, step 2, padding 1) is a convolution of the input
+with 2 x 2 x 2 taps, scales and biases included. Its 24 products per result are one tile of the tensor cores: a program
+gathers the patches of a run of input positions, whose loads are whole lines, and multiplies once. The folded taps
+depend on parameters alone: they are made when those change, and kept.
 """
 
 import torch
@@ -10,16 +10,23 @@ import triton.language as tl
 
 
 @triton.jit
+def rounded(value):
+    """Round to the nearest number of TF32, since the products would cut off instead."""
+    bits = value.to(tl.int32, bitcast=True)
+    return ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def fold_taps(
     weight, conv_bias, scale1, bias, scale2, taps, shift,
     INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):
-    """taps[ci * 8 + (a, b, c), co]: the sum of the taps that meet x[m + (a, b, c)], all scales included."""
-    row = tl.arange(0, ROWS)[:, None]
-    co = tl.arange(0, COLUMNS)[None, :]
+    """taps[co, ci * 8 + (a, b, c)]: the sum of the taps that meet x[m + (a, b, c)], all scales included."""
+    row = tl.arange(0, ROWS)[None, :]
+    co = tl.arange(0, COLUMNS)[:, None]
     ci, a, b, c = row // 8, row // 4 % 2, row // 2 % 2, row % 2
     inside = (ci < INPUTS) & (co < OUTPUTS)
-    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    total = tl.zeros((COLUMNS, ROWS), tl.float32)
     for choice in tl.static_range(8):
         i, j, k = choice // 4, choice // 2 % 2, choice % 2
         # Offset 0 takes taps 1 and 2, offset 1 takes tap 0 once.
@@ -31,37 +38,46 @@ def fold_taps(
         total += tl.load(weight + at, mask=inside & counts, other=0.0)
     s1 = tl.load(scale1)
     s2 = tl.load(scale2)
-    tl.store(taps + row * COLUMNS + co, total * (s1 * s2 * 0.125))
+    tl.store(taps + co * ROWS + row, rounded(total * (s1 * s2 * 0.125)))
     co = tl.arange(0, COLUMNS)
     first = tl.load(conv_bias + co, mask=co < OUTPUTS, other=0.0)
     second = tl.load(bias + co, mask=co < OUTPUTS, other=0.0)
     tl.store(shift + co, (first * s1 + second) * s2)
 
 
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK": block}, num_warps=warps)
+        for block, warps in ((256, 4), (256, 8), (128, 4), (512, 8), (512, 4))
+    ],
+    key=[],
+)
 @triton.jit
 def convolve(
-    x, taps, shift, y, depth, height, width,
-    INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr,
+    x, taps, shift, y,
+    INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    D: tl.constexpr, H: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    volume: tl.constexpr = D * H * W
+    count: tl.constexpr = (D - 1) * (H - 1) * (W - 1)
     image = tl.program_id(1).to(tl.int64)
-    count = (depth - 1) * (height - 1) * (width - 1)
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = p < count
-    d = p // ((height - 1) * (width - 1))
-    h = p // (width - 1) % (height - 1)
-    w = p % (width - 1)
+    k = tl.arange(0, ROWS)
+    corner = (k // 4 % 2 * H + k // 2 % 2) * W + k % 2
+    # Positions in the last row or column have no result, and may look beyond the end.
+    seen = (k < INPUTS * 8)[:, None] & (corner[:, None] + p[None, :] < volume)
+    patches = x + image * (INPUTS * volume) + ((k // 8 * volume + corner)[:, None] + p[None, :])
+    value = tl.load(patches, mask=seen, other=0.0)
     co = tl.arange(0, COLUMNS)
-    volume = depth * height * width
-    start = x + image * INPUTS * volume + (d * height + h) * width + w
-    total = tl.zeros((COLUMNS, BLOCK), tl.float32) + tl.load(shift + co)[:, None]
-    for ci in tl.static_range(INPUTS):
-        for corner in tl.static_range(8):
-            step = ci * volume + (corner // 4 * height + corner // 2 % 2) * width + corner % 2
-            value = tl.load(start + step, mask=inside, other=0.0)
-            tap = tl.load(taps + (ci * 8 + corner) * COLUMNS + co)
-            total += tap[:, None] * value[None, :]
-    at = y + image * OUTPUTS * count + co[:, None] * count + p[None, :]
-    tl.store(at, total, mask=(co < OUTPUTS)[:, None] & inside[None, :])
+    tap = tl.load(taps + co[:, None] * ROWS + k[None, :])
+    total = tl.dot(tap, rounded(value), input_precision="tf32") + tl.load(shift + co)[:, None]
+    d = p // (H * W)
+    h = p // W % H
+    w = p % W
+    real = (d < D - 1) & (h < H - 1) & (w < W - 1)
+    to = (d * (H - 1) + h) * (W - 1) + w
+    at = y + image * (OUTPUTS * count) + (co[:, None] * count + to[None, :])
+    tl.store(at, total, mask=(co < OUTPUTS)[:, None] & real[None, :])
 
 
 class ModelNew(torch.nn.Module):
@@ -76,24 +92,40 @@ class ModelNew(torch.nn.Module):
         self.avg_pool = torch.nn.AvgPool3d(kernel_size=2)
         self.bias = torch.nn.Parameter(torch.randn(bias_shape))
         self.scale2 = torch.nn.Parameter(torch.tensor(scale2))
+        self.kept = None
+
+    def folded(self):
+        """Return the folded taps, the shift, and the sizes that they are padded to."""
+        layer = self.conv_transpose
+        parameters = (layer.weight, layer.bias, self.scale1, self.bias, self.scale2)
+        key = [(each.data_ptr(), each._version) for each in parameters]
+        if self.kept is None or self.kept[0] != key:
+            weight, conv_bias, scale1, bias, scale2 = (each.contiguous() for each in parameters)
+            inputs, outputs = weight.shape[:2]
+            rows = triton.next_power_of_2(8 * inputs)
+            columns = max(16, triton.next_power_of_2(outputs))
+            taps = weight.new_empty(columns, rows)
+            shift = weight.new_empty(columns)
+            fold_taps[(1,)](
+                weight, conv_bias, scale1, bias, scale2, taps, shift,
+                INPUTS=inputs, OUTPUTS=outputs, ROWS=rows, COLUMNS=columns, num_warps=4,
+            )
+            self.kept = (key, parameters, taps, shift)
+        return self.kept[2:]
 
     def forward(self, x):
         x = x.contiguous()
-        weight = self.conv_transpose.weight.contiguous()
+        taps, shift = self.folded()
         batch, inputs, depth, height, width = x.shape
-        outputs = weight.shape[1]
-        rows = triton.next_power_of_2(8 * inputs)
-        columns = triton.next_power_of_2(outputs)
-        taps = x.new_empty(rows, columns)
-        shift = x.new_empty(columns)
-        fold_taps[(1,)](
-            weight, self.conv_transpose.bias, self.scale1, self.bias, self.scale2, taps, shift,
-            INPUTS=inputs, OUTPUTS=outputs, ROWS=rows, COLUMNS=columns, num_warps=4,
-        )
+        outputs = self.conv_transpose.weight.shape[1]
+        columns, rows = taps.shape
         y = x.new_empty(batch, outputs, depth - 1, height - 1, width - 1)
-        count = (depth - 1) * (height - 1) * (width - 1)
-        convolve[(triton.cdiv(count, 256), batch)](
-            x, taps, shift, y, depth, height, width,
-            INPUTS=inputs, OUTPUTS=outputs, COLUMNS=columns, BLOCK=256, num_warps=4,
+
+        def grid(meta):
+            return (triton.cdiv((depth - 1) * height * width, meta["BLOCK"]), batch)
+
+        convolve[grid](
+            x, taps, shift, y, INPUTS=inputs, OUTPUTS=outputs, COLUMNS=columns, ROWS=rows,
+            D=depth, H=height, W=width,
         )
         return y

@@ -1,8 +1,9 @@
 """The convolution as products with rows of taps, and Mish where the sums are.
 
-With channels last the eight channels of neighbouring columns are one run of memory: a tile of
-patches is an overlapping matrix, which the tensor memory accelerator reads as it stands. A program
-walks down the rows, and each row is read once for the three rows of results that need it.
+With channels last the eight channels of neighbouring columns are one run of memory: a tile of patches is an overlapping
+matrix, which the tensor memory accelerator reads as it stands. A program walks down the rows, and each row is read once
+for the three rows of results that need it. In a row the products whose sums are finished come last: where sums are read
+while other products are under way, the compiler makes the tensor cores wait after each instruction.
 """
 
 import torch
@@ -12,13 +13,20 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
+def rounded(value):
+    """Round to the nearest number of TF32, since the products would cut off instead."""
+    bits = value.to(tl.int32, bitcast=True)
+    return ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def channels_last(x, y, area, total, C: tl.constexpr, BLOCK: tl.constexpr):
     """Channels side by side, and zeros after the last position."""
     image = tl.program_id(1).to(tl.int64) * C * area
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.arange(0, C)
     v = tl.load(x + image + c[:, None] * area + p[None, :], mask=(p < area)[None, :], other=0.0)
-    tl.store(y + image + p[:, None] * C + c[None, :], tl.trans(v), mask=(p < area)[:, None])
+    tl.store(y + image + p[:, None] * C + c[None, :], tl.trans(rounded(v)), mask=(p < area)[:, None])
     if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
         tl.store(y + total + tl.arange(0, 4 * C), tl.zeros((4 * C,), tl.float32))
 
@@ -30,10 +38,10 @@ def pack_taps(weight, taps, C: tl.constexpr, OUTPUTS: tl.constexpr):
     co = tl.arange(0, OUTPUTS)[:, None]
     k = tl.arange(0, 4 * C)[None, :]
     v = tl.load(weight + (co * C + k % C) * 9 + row * 3 + k // C, mask=k < 3 * C, other=0.0)
-    tl.store(taps + (row * OUTPUTS + co) * 4 * C + k, v)
+    tl.store(taps + (row * OUTPUTS + co) * 4 * C + k, rounded(v))
 
 
-def arranged(x, weight, block):
+def arranged(x, weight):
     """Rows of the result are patches: four neighbours with all channels lie side by side, so that
     patches are rows of a matrix that overlap, and are never copied."""
     batch, inputs, height, width = x.shape
@@ -46,16 +54,43 @@ def arranged(x, weight, block):
     taps = x.new_empty(3, outputs, 4 * inputs)
     pack_taps[(3,)](weight, taps, C=inputs, OUTPUTS=outputs, num_warps=4)
     patches = last.as_strided((batch * area, 4 * inputs), (inputs, 1))
-    return TensorDescriptor.from_tensor(patches, [block, 4 * inputs]), taps
+    return TensorDescriptor.from_tensor(patches, [64, 4 * inputs]), taps
+
+
+def tile(arguments):
+    """Have the accelerator read tiles of as many positions as the configuration says."""
+    arguments["x"].block_shape = [arguments["BP"], arguments["DEEP"]]
+
+
+def configurations(*choices):
+    return [
+        triton.Config({"BP": block, "ROWS": rows}, num_warps=warps, num_stages=stages, pre_hook=tile)
+        for block, rows, warps, stages in choices
+    ]
+
+
+@triton.jit
+def reciprocal(v):
+    """In one instruction, right to the last place."""
+    return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def power_of_two(v):
+    """In one instruction; what is too small for a normal number is zero."""
+    return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
 def mish(v):
-    e = tl.exp(tl.minimum(v, 20.0))
-    t = e * (e + 2.0)
-    return v * (t / (t + 2.0))
+    """v times the hyperbolic tangent of log(1 + e): one less 2 over (1 + e) squared plus one."""
+    e = power_of_two(v * 1.4426950408889634)
+    return v * (1.0 - 2.0 * reciprocal(e * (e + 2.0) + 2.0))
 
 
+@triton.autotune(configs=configurations(
+    (64, 32, 4, 3), (64, 32, 4, 2), (128, 32, 8, 3), (64, 64, 4, 3), (64, 128, 4, 2), (128, 64, 8, 2)
+), key=[])
 @triton.jit
 def convolve_mish(
     x, taps, bias, y, subtracted, height, width,
@@ -74,16 +109,16 @@ def convolve_mish(
     shift = (tl.load(bias + co) - subtracted)[:, None]
     plane = (image * OUTPUTS + co).to(tl.int64) * (height - 2) * (width - 2)
     result = y + plane[:, None] + column[None, :]
+    kept = (column < width - 2)[None, :]
     older = tl.zeros((OUTPUTS, BP), tl.float32)
     newer = tl.zeros((OUTPUTS, BP), tl.float32)
-    for i in range(ROWS + 2):
-        v = x.load([(image * height + first + i) * width + left, 0])
-        done = tl.dot(bottom, v.T, older, input_precision="tf32")
-        older = tl.dot(middle, v.T, newer, input_precision="tf32")
+    for row in range(first - 2, tl.minimum(first + ROWS, height - 2)):
+        v = x.load([(image * height + row + 2) * width + left, 0])
+        between = tl.dot(middle, v.T, newer, input_precision="tf32")
         newer = tl.dot(top, v.T, input_precision="tf32")
-        row = first + i - 2
-        kept = (column < width - 2) & (i >= 2) & (row < height - 2)
-        tl.store(result + row * (width - 2), mish(done + shift), mask=kept[None, :])
+        done = tl.dot(bottom, v.T, older, input_precision="tf32")
+        older = between
+        tl.store(result + row * (width - 2), mish(done + shift), mask=kept & (row >= first))
 
 
 class ModelNew(torch.nn.Module):
@@ -95,14 +130,15 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         batch, inputs, height, width = x.shape
-        block, rows = 64, 32
-        patches, taps = arranged(x.contiguous(), self.conv.weight.contiguous(), block)
+        patches, taps = arranged(x.contiguous(), self.conv.weight.contiguous())
         outputs = taps.shape[1]
         y = x.new_empty(batch, outputs, height - 2, width - 2)
-        grid = (triton.cdiv(width - 2, block) * triton.cdiv(height - 2, rows), batch)
+
+        def grid(meta):
+            return (triton.cdiv(width - 2, meta["BP"]) * triton.cdiv(height - 2, meta["ROWS"]), batch)
+
         convolve_mish[grid](
             patches, taps, self.conv.bias, y, self.subtract_value_1 + self.subtract_value_2,
             height, width, DEEP=4 * inputs, OUTPUTS=outputs,
-            BP=block, ROWS=rows, num_warps=4, num_stages=3,
         )
         return y

@@ -1,9 +1,6 @@
-"""The statistics of a channel are the same for every layer that reads it, so they are computed once, when the channel
-is made. Each layer is one implicit product over a joint channels-last buffer, which normalises and activates what it
-reads; its inner dimension is cut in parts, since the maps are small, and a second kernel joins the parts, writes the
-new channels into the buffer and notes their statistics. Average pooling comes before the 1 x 1 convolutions, with
-which it commutes. (In train mode, as PyTorch builds the network; running statistics, which no result depends on,
-are left alone.)"""
+"""As 1.py, but what a layer loads, normalises and brings to the tensor cores is multiplied with the taps of all three
+rows of the kernel at once; their sums, kept apart, are moved by a row where the parts are joined anyway. So each value
+is loaded and normalised three times and not nine, and a program has three products to a step."""
 
 import torch
 import torch.nn.functional as F
@@ -77,32 +74,38 @@ def first_pool(
 
 @triton.jit(do_not_specialize=["section"])
 def layer_parts(
-    joint, mean, factor, weight, bias, w, parts, M, height, width, section, C,
+    joint, mean, factor, weight, bias, w, parts, M, width, section, C,
     ALL: tl.constexpr, N: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr,
 ):
     r = tl.program_id(0) * BM + tl.arange(0, BM)
     part = tl.program_id(1)
-    row, column = (r // width) % height, r % width
+    column = r % width
     n = tl.arange(0, N)
-    total = tl.zeros((BM, N), tl.float32)
-    for step in range(part * section, tl.minimum(part * section + section, 9 * (C // BK))):
+    upper = tl.zeros((BM, N), tl.float32)
+    level = tl.zeros((BM, N), tl.float32)
+    lower = tl.zeros((BM, N), tl.float32)
+    for step in range(part * section, tl.minimum(part * section + section, 3 * (C // BK))):
         tap = step // (C // BK)
         c = (step % (C // BK)) * BK + tl.arange(0, BK)
-        i, j = row + tap // 3 - 1, column + tap % 3 - 1
-        inside = ((i >= 0) & (i < height) & (j >= 0) & (j < width) & (r < M))[:, None]
-        at = r + (tap // 3 - 1) * width + tap % 3 - 1
-        v = tl.load(joint + at[:, None] * ALL + c[None, :], mask=inside, other=0.0)
+        j = column + tap - 1
+        inside = ((j >= 0) & (j < width) & (r < M))[:, None]
+        v = tl.load(joint + (r + tap - 1)[:, None] * ALL + c[None, :], mask=inside, other=0.0)
         scale = tl.load(factor + c) * tl.load(weight + c)
         v = (v - tl.load(mean + c)[None, :]) * scale[None, :] + tl.load(bias + c)[None, :]
         v = tl.where(inside, tl.maximum(v, 0.0), 0.0)
-        taps = tl.load(w + (n * 9 + tap)[None, :] * C + c[:, None])
-        total = tl.dot(v, taps, total, input_precision="tf32")
-    tl.store(parts + (part * M + r)[:, None] * N + n[None, :], total, mask=(r < M)[:, None])
+        at = w + (n * 9 + tap)[None, :] * C + c[:, None]
+        upper = tl.dot(v, tl.load(at), upper, input_precision="tf32")
+        level = tl.dot(v, tl.load(at + 3 * C), level, input_precision="tf32")
+        lower = tl.dot(v, tl.load(at + 6 * C), lower, input_precision="tf32")
+    at = parts + (part * 3 * M + r)[:, None] * N + n[None, :]
+    tl.store(at, upper, mask=(r < M)[:, None])
+    tl.store(at + M * N, level, mask=(r < M)[:, None])
+    tl.store(at + 2 * M * N, lower, mask=(r < M)[:, None])
 
 
 @triton.jit(do_not_specialize=["count"])
 def join_layer(
-    parts, joint, means, squares, M, tiles, count, C,
+    parts, joint, means, squares, M, height, width, tiles, count, C,
     ALL: tl.constexpr, N: tl.constexpr, BM: tl.constexpr,
 ):
     tile = tl.program_id(0)
@@ -110,8 +113,15 @@ def join_layer(
     n = tl.arange(0, N)
     inside = (r < M)[:, None]
     total = tl.zeros((BM, N), tl.float32)
+    row = (r // width) % height
+    above = (inside & (row > 0)[:, None]) & (n >= 0)[None, :]
+    below = (inside & (row + 1 < height)[:, None]) & (n >= 0)[None, :]
     for part in range(count):
-        total += tl.load(parts + (part * M + r)[:, None] * N + n[None, :], mask=inside, other=0.0)
+        at = parts + (part * 3 * M + r)[:, None] * N + n[None, :]
+        # The upper row of the kernel belongs to the row above.
+        total += tl.load(at - width * N, mask=above, other=0.0)
+        total += tl.load(at + M * N, mask=inside, other=0.0)
+        total += tl.load(at + (2 * M + width) * N, mask=below, other=0.0)
     tl.store(joint + r[:, None] * ALL + (C + n)[None, :], total, mask=inside)
     note_statistics(total, tile, tiles, n, means, squares, M, BM)
 
@@ -192,19 +202,19 @@ class Joint:
         growth, c = conv.out_channels, self.channels
         bm = 128 if self.rows > 4096 else 64
         blocks = triton.cdiv(self.rows, bm)
-        steps = 9 * (c // 32)
-        count = max(1, min(528 // blocks, steps // 8, 32))
+        steps = 3 * (c // 32)
+        count = max(1, min(264 // blocks, steps // 4, 16))
         section = triton.cdiv(steps, count)
         count = triton.cdiv(steps, section)
-        parts = self.raw.new_empty(count, self.rows, growth)
+        parts = self.raw.new_empty(count, 3, self.rows, growth)
         w = conv.weight.permute(0, 2, 3, 1).contiguous()
         layer_parts[(blocks, count)](
             self.raw, self.mean, self.factor, norm.weight, norm.bias, w, parts,
-            self.rows, self.height, self.width, section, c,
-            ALL=self.every, N=growth, BM=bm, BK=32, num_warps=4, num_stages=4,
+            self.rows, self.width, section, c,
+            ALL=self.every, N=growth, BM=bm, BK=32, num_warps=bm // 16, num_stages=3,
         )
         join_layer[(self.tiles,)](
-            parts, self.raw, self.notes[0], self.notes[1], self.rows, self.tiles, count, c,
+            parts, self.raw, self.notes[0], self.notes[1], self.rows, self.height, self.width, self.tiles, count, c,
             ALL=self.every, N=growth, BM=self.tile, num_warps=4,
         )
         self.join(c, c + growth, norm.eps)

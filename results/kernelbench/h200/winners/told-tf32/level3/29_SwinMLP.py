@@ -1,7 +1,5 @@
-"""Per block: the spatial mixing of one window and head is one small product, which reads the tokens where they lie
-(shifted or not), normalises them on the way and adds the shortcut; the two layers of the MLP are products with layer
-norm and GELU, or the shortcut, attached. Tokens are never moved into windows or padded. A small kernel computes mean
-and deviation of each token before it is normalised."""
+"""As 1.py, but tokens are normalised once before the MLP, not again by each of the programs that multiply them: the
+products read what they need without touching it, so that tensor cores are fed from shared memory as it arrives."""
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +42,19 @@ def row_statistics(x, mean, factor, M, eps, C: tl.constexpr, BM: tl.constexpr, B
 
 
 @triton.jit
+def normalise_rows(x, weight, bias, y, M, eps, C: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, BC)
+    inside = (r < M)[:, None] & (c < C)[None, :]
+    v = tl.load(x + r[:, None] * C + c[None, :], mask=inside, other=0.0)
+    away = tl.where(inside, v - (tl.sum(v, 1) / C)[:, None], 0.0)
+    away = away / tl.sqrt(tl.sum(away * away, 1) / C + eps)[:, None]
+    factor = tl.load(weight + c, mask=c < C, other=0.0)[None, :]
+    v = away * factor + tl.load(bias + c, mask=c < C, other=0.0)[None, :]
+    tl.store(y + r[:, None] * C + c[None, :], v, mask=inside)
+
+
+@triton.jit
 def mix_window(
     x, mean, factor, weight, bias, w, b, y, side, windows, before,
     C: tl.constexpr, D: tl.constexpr, S: tl.constexpr, BT: tl.constexpr,
@@ -74,22 +85,17 @@ def mix_window(
 
 @triton.jit
 def linear(
-    x, mean, factor, weight, bias, w, b, shortcut, y, M,
+    x, w, b, shortcut, y, M,
     K: tl.constexpr, N: tl.constexpr, FIRST: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):
-    """The first layer of the MLP, after layer norm and before GELU, or the second, with the shortcut."""
+    """The first layer of the MLP, before GELU, or the second, with the shortcut."""
     r = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
-    if FIRST:
-        middle = tl.load(mean + r, mask=r < M, other=0.0)[:, None]
-        scale = tl.load(factor + r, mask=r < M, other=0.0)[:, None]
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
         v = tl.load(x + r[:, None] * K + k[None, :], mask=(r < M)[:, None], other=0.0)
-        if FIRST:
-            v = (v - middle) * scale * tl.load(weight + k)[None, :] + tl.load(bias + k)[None, :]
         weights = tl.load(w + n[None, :] * K + k[:, None], mask=(n < N)[None, :], other=0.0)
         total = tl.dot(v, weights, total, input_precision="tf32")
     total += tl.load(b + n, mask=n < N, other=0.0)[None, :]
@@ -165,17 +171,21 @@ class SwinMLPBlock(torch.nn.Module):
             BT=max(16, triton.next_power_of_2(self.window**2)), num_warps=4,
         )
         norm, fc1, fc2 = self.norm2, self.mlp["fc1"], self.mlp["fc2"]
-        mean, factor = statistics(mixed, norm.eps)
+        z = torch.empty_like(x)
+        normalise_rows[(triton.cdiv(rows, 8),)](
+            mixed, norm.weight, norm.bias, z, rows, norm.eps,
+            C=channels, BM=8, BC=triton.next_power_of_2(channels), num_warps=4,
+        )
         bm = 128 if rows > 4096 else 64
         hidden = x.new_empty(rows, fc1.out_features)
         linear[(triton.cdiv(rows, bm), triton.cdiv(fc1.out_features, 128))](
-            mixed, mean, factor, norm.weight, norm.bias, fc1.weight, fc1.bias, mixed, hidden, rows,
+            z, fc1.weight, fc1.bias, mixed, hidden, rows,
             K=channels, N=fc1.out_features, FIRST=True, BM=bm, BN=128, BK=32, num_warps=bm // 16, num_stages=3,
         )
         y = torch.empty_like(x)
         bn = 128 if channels <= 128 else 64 if rows > 1024 else 32
         linear[(triton.cdiv(rows, bm), triton.cdiv(channels, bn))](
-            hidden, mean, factor, norm.weight, norm.bias, fc2.weight, fc2.bias, mixed, y, rows,
+            hidden, fc2.weight, fc2.bias, mixed, y, rows,
             K=fc2.in_features, N=channels, FIRST=False, BM=bm, BN=bn, BK=32, num_warps=8 if bn == 128 else 4, num_stages=4,
         )
         return y

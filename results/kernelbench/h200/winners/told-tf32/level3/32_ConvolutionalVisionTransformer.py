@@ -1,14 +1,15 @@
-"""Two kernels. The first computes two channels of the patch convolution in registers and at once what they add to the
-projection. The second runs all layers and the head: one program per image and attention head, which also owns a
-quarter of the hidden units. Twice per layer the four programs of an image exchange their sums through a buffer that
-starts out filled with a bit pattern which no arithmetic yields, so that values announce themselves. With two tokens
-per image, attention is a choice between two values."""
+"""As 1.py, but two images share the programs of the four heads, so that products are the tensor cores' (rounded to
+nearest, since they would cut off), weights are asked for before a program waits for the others, and what it waits for
+is found by one minimum; missing values are -0.0, which is never stored. The patch convolution takes a channel's taps
+at a time, so that it waits three times and not 48 times for the image."""
 
 import torch
 import triton
 import triton.language as tl
 
-UNSET = 0x7FC0DEAD  # a NaN; those that are computed are 0x7FFFFFFF
+UNSET = -(2**31)  # the bits of -0.0
+IMAGES = 2  # to a group of programs
+STAGES_AT_ONCE = 2**30  # by single stages it needs no programs side by side
 
 
 @triton.jit
@@ -27,11 +28,12 @@ def embed(
     corner = image[:, None] * (C * SIDE * SIDE) + ((p // across) * PATCH * SIDE + (p % across) * PATCH)[None, :]
     first = tl.zeros((ROWS, patches), tl.float32) + tl.load(b + e)
     second = tl.zeros((ROWS, patches), tl.float32) + tl.load(b + e + 1)
-    for tap in range(taps):
-        at = (tap // (PATCH * PATCH)) * SIDE * SIDE + (tap // PATCH % PATCH) * SIDE + tap % PATCH
-        v = tl.load(x + corner + at, mask=inside, other=0.0)
-        first += v * tl.load(w + e * taps + tap)
-        second += v * tl.load(w + (e + 1) * taps + tap)
+    for channel in range(C):
+        for tap in tl.static_range(PATCH * PATCH):
+            at = channel * SIDE * SIDE + (tap // PATCH) * SIDE + tap % PATCH
+            v = tl.load(x + corner + at, mask=inside, other=0.0)
+            first += v * tl.load(w + e * taps + channel * PATCH * PATCH + tap)
+            second += v * tl.load(w + (e + 1) * taps + channel * PATCH * PATCH + tap)
     at = projection + n[None, :] * (E * patches) + e * patches + p[:, None]
     total = tl.dot(first, tl.load(at), input_precision="tf32")
     total = tl.dot(second, tl.load(at + patches), total, input_precision="tf32")
@@ -40,51 +42,103 @@ def embed(
 
 
 @triton.jit
-def times(matrix, vector):
-    return tl.sum(matrix * vector[None, :], 1)
+def nearest(x):
+    """Round to what TF32 holds."""
+    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def times(a, b):
+    return tl.dot(nearest(a), nearest(b), input_precision="tf32")
+
+
+@triton.jit
+def one_of_four(at, inside, PART: tl.constexpr):
+    return tl.load(at + PART, mask=inside, other=0, volatile=True)
+
+
+@triton.jit
+def arrived(at, inside, PART: tl.constexpr, UNSET: tl.constexpr):
+    """Wait for the parts of all four programs and add them up."""
+    a = one_of_four(at, inside, 0)
+    b = one_of_four(at, inside, PART)
+    c = one_of_four(at, inside, 2 * PART)
+    d = one_of_four(at, inside, 3 * PART)
+    while tl.min(tl.minimum(tl.minimum(a, b), tl.minimum(c, d))) == UNSET:
+        a = one_of_four(at, inside, 0)
+        b = one_of_four(at, inside, PART)
+        c = one_of_four(at, inside, 2 * PART)
+        d = one_of_four(at, inside, 3 * PART)
+    first = a.to(tl.float32, bitcast=True) + b.to(tl.float32, bitcast=True)
+    return first + c.to(tl.float32, bitcast=True) + d.to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def normalised(v, weight, bias, n, eps, E: tl.constexpr):
-    away = v - tl.sum(v, 0) / E
-    return away / tl.sqrt(tl.sum(away * away, 0) / E + eps) * tl.load(weight + n) + tl.load(bias + n)
-
-
-@triton.jit
-def arrived(at, UNSET: tl.constexpr):
-    bits = tl.load(at, volatile=True)
-    while tl.sum((bits == UNSET).to(tl.int32)) > 0:
-        bits = tl.load(at, volatile=True)
-    return tl.sum(bits.to(tl.float32, bitcast=True), 0)
+    away = v - (tl.sum(v, 1) / E)[:, None]
+    away = away / tl.sqrt(tl.sum(away * away, 1) / E + eps)[:, None]
+    return away * tl.load(weight + n)[None, :] + tl.load(bias + n)[None, :]
 
 
 @triton.jit
 def attended(q, own, other, own_value, other_value, scale):
     """Softmax over two keys: the weight of the first is a sigmoid of the difference."""
-    weight = tl.sigmoid((tl.sum(q * own, 0) - tl.sum(q * other, 0)) * scale)
+    weight = tl.sigmoid((tl.sum(q * own, 1) - tl.sum(q * other, 1)) * scale)[:, None]
     return weight * own_value + (1.0 - weight) * other_value
 
 
 @triton.jit
+def attention(qkv, scale, D: tl.constexpr):
+    """Two tokens for each of eight images: [16, 4 * D], of which the last quarter is empty, to [16, D]."""
+    x = tl.permute(tl.reshape(qkv, (8, 2, 2, 2, D)), (0, 4, 1, 2, 3))
+    even, odd = tl.split(x)
+    q, v = tl.split(even)
+    k, _ = tl.split(odd)
+    qa, qb = tl.split(q)
+    ka, kb = tl.split(k)
+    va, vb = tl.split(v)
+    a = attended(qa, ka, kb, va, vb, scale)
+    b = attended(qb, kb, ka, vb, va, scale)
+    return tl.reshape(tl.permute(tl.join(a, b), (0, 2, 1)), (16, D))
+
+
+@triton.jit
 def transform(
-    partial, projection_bias, token, layers, sums, head_weight, head_bias, y, images, classes, count, scale, eps,
-    E: tl.constexpr, HEADS: tl.constexpr, HIDDEN: tl.constexpr, PARTS: tl.constexpr, BN: tl.constexpr,
-    UNSET: tl.constexpr,
+    partial, projection_bias, token, layers, sums, kept, head_weight, head_bias, y, images, classes, count, scale, eps,
+    begin, end,
+    E: tl.constexpr, HEADS: tl.constexpr, HIDDEN: tl.constexpr, PARTS: tl.constexpr, IMAGES: tl.constexpr,
+    BN: tl.constexpr, UNSET: tl.constexpr,
 ):
     D: tl.constexpr = E // HEADS
     J: tl.constexpr = HIDDEN // HEADS
     size: tl.constexpr = 4 * E * E + 2 * E * HIDDEN + 9 * E + HIDDEN
-    image, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    PART: tl.constexpr = 2 * IMAGES * E
+    group, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
+    groups = tl.num_programs(0) // HEADS
+    r = tl.arange(0, 16)  # two tokens of each image
+    image = group * IMAGES + r // 2
+    real = ((r < 2 * IMAGES) & (image < images))[:, None]
     n = tl.arange(0, E)
+    places = r[:, None] * E + n[None, :]
+    four = tl.arange(0, 4 * D)
+    four = tl.minimum(four // D, 2) * E + head * D + four % D
+    used = tl.arange(0, 4 * D) < 3 * D
     d = head * D + tl.arange(0, D)
     j = head * J + tl.arange(0, J)
-    every = tl.arange(0, HEADS)[:, None] * (2 * E) + n[None, :]
-    a = tl.load(token + n)
-    part = tl.arange(0, PARTS)
-    b = tl.sum(tl.load(partial + (part[:, None] * images + image) * E + n[None, :]), 0)
-    b += tl.load(projection_bias + n)
-    for layer in range(count):
-        in_w = layers + layer * size
+
+    if begin == 0:
+        state = tl.where(real & (r % 2 == 0)[:, None], tl.load(token + n)[None, :], 0.0)
+        part = tl.arange(0, PARTS)
+        for i in tl.static_range(IMAGES):
+            inside = group * IMAGES + i < images
+            at = partial + (part[:, None] * images + group * IMAGES + i) * E + n[None, :]
+            b = tl.sum(tl.load(at, mask=(part >= 0)[:, None] & inside, other=0.0), 0) + tl.load(projection_bias + n)
+            state = tl.where(real & (r == 2 * i + 1)[:, None], b[None, :], state)
+    else:
+        state = tl.load(kept + tl.program_id(0) * 16 * E + places)
+
+    for stage in range(begin, tl.minimum(end, 2 * count)):
+        in_w = layers + (stage // 2) * size
         in_b = in_w + 3 * E * E
         out_w = in_b + 3 * E
         out_b = out_w + E * E
@@ -93,40 +147,38 @@ def transform(
         w2 = b1 + HIDDEN
         b2 = w2 + HIDDEN * E
         norms = b2 + E
-        rows = d[:, None] * E + n[None, :]
-        w = tl.load(in_w + rows)
-        bias = tl.load(in_b + d)
-        qa, qb = times(w, a) + bias, times(w, b) + bias
-        w = tl.load(in_w + E * E + rows)
-        bias = tl.load(in_b + E + d)
-        ka, kb = times(w, a) + bias, times(w, b) + bias
-        w = tl.load(in_w + 2 * E * E + rows)
-        bias = tl.load(in_b + 2 * E + d)
-        va, vb = times(w, a) + bias, times(w, b) + bias
-        w = tl.load(out_w + n[:, None] * E + d[None, :])
-        at = sums + ((layer * 2 * images + image) * HEADS + head) * 2 * E + n
-        tl.store(at, times(w, attended(qa, ka, kb, va, vb, scale)).to(tl.int32, bitcast=True))
-        tl.store(at + E, times(w, attended(qb, kb, ka, vb, va, scale)).to(tl.int32, bitcast=True))
-        at = sums + (layer * 2 * images + image) * HEADS * 2 * E + every
-        bias = tl.load(out_b + n)
-        a = normalised(a + arrived(at, UNSET) + bias, norms, norms + E, n, eps, E)
-        b = normalised(b + arrived(at + E, UNSET) + bias, norms, norms + E, n, eps, E)
-        w = tl.load(w1 + j[:, None] * E + n[None, :])
-        bias = tl.load(b1 + j)
-        ha, hb = tl.maximum(times(w, a) + bias, 0.0), tl.maximum(times(w, b) + bias, 0.0)
-        w = tl.load(w2 + n[:, None] * HIDDEN + j[None, :])
-        at = sums + (((layer * 2 + 1) * images + image) * HEADS + head) * 2 * E + n
-        tl.store(at, times(w, ha).to(tl.int32, bitcast=True))
-        tl.store(at + E, times(w, hb).to(tl.int32, bitcast=True))
-        at = sums + ((layer * 2 + 1) * images + image) * HEADS * 2 * E + every
-        bias = tl.load(b2 + n)
-        a = normalised(a + arrived(at, UNSET) + bias, norms + 2 * E, norms + 3 * E, n, eps, E)
-        b = normalised(b + arrived(at + E, UNSET) + bias, norms + 2 * E, norms + 3 * E, n, eps, E)
-    for start in range(head * BN, classes, HEADS * BN):
-        c = start + tl.arange(0, BN)
-        w = tl.load(head_weight + c[:, None] * E + n[None, :], mask=(c < classes)[:, None], other=0.0)
-        logits = times(w, a) + tl.load(head_bias + c, mask=c < classes, other=0.0)
-        tl.store(y + image * classes + c, logits, mask=c < classes)
+        before = sums + ((stage - 1) * groups + group) * HEADS * PART + places
+        if stage % 2 == 0:
+            w_in = tl.load(in_w + four[None, :] * E + n[:, None], mask=used[None, :], other=0.0)
+            w_out = tl.load(out_w + n[None, :] * E + d[:, None])
+            b_in = tl.load(in_b + four, mask=used, other=0.0)
+            if stage > 0:
+                state += arrived(before, real, PART, UNSET) + tl.load(b2 - size + n)[None, :]
+                state = normalised(state, norms - size + 2 * E, norms - size + 3 * E, n, eps, E)
+            total = times(attention(times(state, w_in) + b_in[None, :], scale, D), w_out)
+        else:
+            wide = tl.load(w1 + j[None, :] * E + n[:, None])
+            narrow = tl.load(w2 + n[None, :] * HIDDEN + j[:, None])
+            b_wide = tl.load(b1 + j)
+            state += arrived(before, real, PART, UNSET) + tl.load(out_b + n)[None, :]
+            state = normalised(state, norms, norms + E, n, eps, E)
+            total = times(tl.maximum(times(state, wide) + b_wide[None, :], 0.0), narrow)
+        at = sums + ((stage * groups + group) * HEADS + head) * PART + places
+        tl.store(at, (total + 0.0).to(tl.int32, bitcast=True), mask=real)  # no -0.0
+
+    if end > 2 * count:
+        before = sums + ((2 * count - 1) * groups + group) * HEADS * PART + places
+        last = layers + count * size
+        state += arrived(before, real, PART, UNSET) + tl.load(last - 5 * E + n)[None, :]
+        state = normalised(state, last - 2 * E, last - E, n, eps, E)
+        for start in range(head * BN, classes, HEADS * BN):
+            c = start + tl.arange(0, BN)
+            w = tl.load(head_weight + c[None, :] * E + n[:, None], mask=(c < classes)[None, :], other=0.0)
+            logits = times(state, w) + tl.load(head_bias + c, mask=c < classes, other=0.0)[None, :]
+            inside = real & (r % 2 == 0)[:, None] & (c < classes)[None, :]
+            tl.store(y + image[:, None] * classes + c[None, :], logits, mask=inside)
+    else:
+        tl.store(kept + tl.program_id(0) * 16 * E + places, state)
 
 
 class ModelNew(torch.nn.Module):
@@ -168,13 +220,19 @@ class ModelNew(torch.nn.Module):
                 layer.norm1.weight, layer.norm1.bias, layer.norm2.weight, layer.norm2.bias,
             )
         ])
-        sums = torch.full(
-            (count, 2, images, self.heads, 2, width), UNSET, dtype=torch.int32, device=x.device
-        )
+        groups, stages = triton.cdiv(images, IMAGES), 2 * count
+        shape = stages, groups, self.heads, 2 * IMAGES, width
+        sums = torch.full(shape, UNSET, dtype=torch.int32, device=x.device)
+        kept = x.new_empty(groups * self.heads, 16, width)
         y = x.new_empty(images, classes)
-        transform[(images * self.heads,)](
-            partial, self.linear_proj.bias, self.cls_token, layers, sums, self.fc_out.weight, self.fc_out.bias, y,
-            images, classes, count, (width // self.heads) ** -0.5, self.transformer_layers[0].norm1.eps,
-            E=width, HEADS=self.heads, HIDDEN=self.hidden, PARTS=width // 2, BN=128, UNSET=UNSET, num_warps=8,
-        )
+        assert self.heads == 4
+        for begin in range(0, stages + 1, STAGES_AT_ONCE):
+            transform[(groups * self.heads,)](
+                partial, self.linear_proj.bias, self.cls_token, layers, sums, kept,
+                self.fc_out.weight, self.fc_out.bias, y, images, classes, count,
+                (width // self.heads) ** -0.5, self.transformer_layers[0].norm1.eps,
+                begin, min(begin + STAGES_AT_ONCE, stages + 1),
+                E=width, HEADS=self.heads, HIDDEN=self.hidden, PARTS=width // 2, IMAGES=IMAGES,
+                BN=128, UNSET=UNSET, num_warps=8, num_stages=1,
+            )
         return y

@@ -1,27 +1,15 @@
-"""Per layer: the projection of all steps' inputs is one product per direction, then one persistent kernel runs both
-directions at once. A program owns 16 hidden units of one direction and keeps their weights on the chip for all
-steps. Hidden states travel through the layer's output, which starts out filled with a bit pattern that no
-arithmetic yields: a program waits until none of it is left in the row that it reads, so that values announce
-themselves and no barrier is needed."""
+"""As 1.py, but a step costs a seventh of the instructions: the sums of all warps are added up while the gates are taken
+apart, in one exchange; weights, rounded to TF32, stay in registers; a state that is missing is the smallest integer,
+so that one minimum finds it (-0.0, which is never stored); gates of inputs are asked for one step ahead, and twice as
+many programs have half as many units each."""
 
 import torch
 import triton
 import triton.language as tl
 
-UNSET = 0x7FC0DEAD  # a NaN; those that are computed are 0x7FFFFFFF
-
-
-@triton.jit
-def arrived(at, inside, UNSET: tl.constexpr):
-    bits = tl.load(at, mask=inside, other=0, volatile=True)
-    while tl.sum((bits == UNSET).to(tl.int32)) > 0:
-        bits = tl.load(at, mask=inside, other=0, volatile=True)
-    return bits.to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def columns_of(w, first, units, k, H: tl.constexpr):
-    return tl.load(w + (first + units)[None, None, :] * H + k[:, :, None])
+UNSET = -(2**31)  # the bits of -0.0
+UNITS, PARTS = 8, 4
+STEPS_AT_ONCE = 2**30  # by single steps it needs no programs side by side
 
 
 @triton.jit
@@ -30,60 +18,97 @@ def tanh(x):
 
 
 @triton.jit
+def nearest(x):
+    """Round to what TF32 holds; tensor cores would cut the rest off."""
+    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def arrived(bits, at, inside, UNSET: tl.constexpr):
+    """Load again until nothing is unset."""
+    while tl.min(bits) == UNSET:
+        bits = tl.load(at, mask=inside, other=0, volatile=True)
+    return bits.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def joined(parts, ROWS: tl.constexpr, UNITS: tl.constexpr, PARTS: tl.constexpr):
+    """Add up the parts of [PARTS, ROWS, 4 * UNITS] and take the four columns of each unit apart."""
+    x = tl.reshape(tl.permute(parts, (1, 2, 0)), (ROWS, UNITS, 2, 2, PARTS))
+    if PARTS == 8:
+        even, odd = tl.split(tl.reshape(x, (ROWS, UNITS, 2, 2, 4, 2)))
+        x = even + odd
+    even, odd = tl.split(tl.reshape(x, (ROWS, UNITS, 2, 2, 2, 2)))
+    even, odd = tl.split(even + odd)
+    even, odd = tl.split(even + odd)
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
 def gru_both_ways(
-    gates, w_forth, w_back, b_forth, b_back, h0, output, h_n, batch, steps,
-    H: tl.constexpr, UNITS: tl.constexpr, PIECES: tl.constexpr, ROWS: tl.constexpr,
-    UNSET: tl.constexpr,
+    gates, w_forth, w_back, b_forth, b_back, h0, output, h_n, batch, steps, begin, end,
+    H: tl.constexpr, UNITS: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, UNSET: tl.constexpr,
 ):
     way = tl.program_id(0) // (H // UNITS)
-    units = (tl.program_id(0) % (H // UNITS)) * UNITS + tl.arange(0, UNITS)
+    start = (tl.program_id(0) % (H // UNITS)) * UNITS
+    units = start + tl.arange(0, UNITS)
+    # Four columns of each unit, since they are taken apart in pairs; the last is empty.
+    column = tl.arange(0, 4 * UNITS)
+    gate = column % 4 * H + start + column // 4
+    used = column % 4 < 3
     row = tl.arange(0, ROWS)
-    # A row of hidden states as PIECES parts: [PIECES, 1, H // PIECES] columns.
-    k = tl.arange(0, PIECES)[:, None] * (H // PIECES) + tl.arange(0, H // PIECES)[None, :]
+    # A row of states in PARTS parts, one for each warp.
+    k = tl.arange(0, PARTS)[:, None] * (H // PARTS) + tl.arange(0, H // PARTS)[None, :]
     known = (row < batch)[None, :, None] & (k >= 0)[:, None, :]
     mine = (row < batch)[:, None] & (units < H)[None, :]
     whole = row[None, :, None] * 2 * H + way * H + k[:, None, :]
     own = row[:, None] * 2 * H + way * H + units[None, :]
     # Neither direction is read through a pointer chosen at run time.
     if way == 0:
-        hr = columns_of(w_forth, 0, units, k, H)
-        hz = columns_of(w_forth, H, units, k, H)
-        hn = columns_of(w_forth, 2 * H, units, k, H)
-        br = tl.load(b_forth + units)
-        bz = tl.load(b_forth + H + units)
-        bn = tl.load(b_forth + 2 * H + units)
+        w = tl.load(w_forth + gate[None, None, :] * H + k[:, :, None], mask=used[None, None, :], other=0.0)
+        b_r = tl.load(b_forth + units)
+        b_z = tl.load(b_forth + H + units)
+        b_n = tl.load(b_forth + 2 * H + units)
     else:
-        hr = columns_of(w_back, 0, units, k, H)
-        hz = columns_of(w_back, H, units, k, H)
-        hn = columns_of(w_back, 2 * H, units, k, H)
-        br = tl.load(b_back + units)
-        bz = tl.load(b_back + H + units)
-        bn = tl.load(b_back + 2 * H + units)
+        w = tl.load(w_back + gate[None, None, :] * H + k[:, :, None], mask=used[None, None, :], other=0.0)
+        b_r = tl.load(b_back + units)
+        b_z = tl.load(b_back + H + units)
+        b_n = tl.load(b_back + 2 * H + units)
+    w = nearest(w)
 
-    first = h0 + way * batch * H
-    h = tl.load(first + row[None, :, None] * H + k[:, None, :], mask=known, other=0.0)
-    last = tl.load(first + row[:, None] * H + units[None, :], mask=mine, other=0.0)
-    for step in range(steps):
-        t = step + way * (steps - 1 - 2 * step)
-        at = gates + ((way * steps + t) * batch + row)[:, None] * 3 * H + units[None, :]
-        r = tl.load(at, mask=mine, other=0.0)
-        z = tl.load(at + H, mask=mine, other=0.0)
-        n = tl.load(at + 2 * H, mask=mine, other=0.0)
-        if step > 0:
-            h = arrived(output + (t - 1 + 2 * way) * batch * 2 * H + whole, known, UNSET)
-        r += tl.sum(tl.dot(h, hr, input_precision="tf32"), 0) + br[None, :]
-        z += tl.sum(tl.dot(h, hz, input_precision="tf32"), 0) + bz[None, :]
-        m = tl.sum(tl.dot(h, hn, input_precision="tf32"), 0) + bn[None, :]
-        n = tanh(n + tl.sigmoid(r) * m)
-        z = tl.sigmoid(z)
-        last = n + z * (last - n)
-        at = output + t * batch * 2 * H + own
-        tl.store(at, last.to(tl.int32, bitcast=True), mask=mine)
-    at = h_n + way * batch * H + row[:, None] * H + units[None, :]
-    tl.store(at, last, mask=mine)
+    t = begin + way * (steps - 1 - 2 * begin)
+    if begin == 0:
+        h = tl.load(h0 + way * batch * H + row[None, :, None] * H + k[:, None, :], mask=known, other=0.0)
+        last = tl.load(h0 + way * batch * H + row[:, None] * H + units[None, :], mask=mine, other=0.0)
+    else:
+        before = output + (t - 1 + 2 * way) * batch * 2 * H
+        h = tl.load(before + whole, mask=known, other=0).to(tl.float32, bitcast=True)
+        last = tl.load(before + own, mask=mine, other=0).to(tl.float32, bitcast=True)
+    given = gates + ((way * steps + t) * batch + row)[:, None] * 3 * H + units[None, :]
+    x_r = tl.load(given, mask=mine, other=0.0)
+    x_z = tl.load(given + H, mask=mine, other=0.0)
+    x_n = tl.load(given + 2 * H, mask=mine, other=0.0)
+    sums = tl.dot(h, w, input_precision="tf32")
+    for step in range(begin, end):
+        r, z, m, _ = joined(sums, ROWS, UNITS, PARTS)
+        n = tanh(x_n + tl.sigmoid(r + x_r + b_r[None, :]) * (m + b_n[None, :]))
+        last = n + tl.sigmoid(z + x_z + b_z[None, :]) * (last - n) + 0.0  # no -0.0
+        at = output + (step + way * (steps - 1 - 2 * step)) * batch * 2 * H
+        tl.store(at + own, last.to(tl.int32, bitcast=True), mask=mine)
+        if step + 1 < end:
+            t = step + 1 + way * (steps - 3 - 2 * step)
+            given = gates + ((way * steps + t) * batch + row)[:, None] * 3 * H + units[None, :]
+            x_r = tl.load(given, mask=mine, other=0.0)
+            x_z = tl.load(given + H, mask=mine, other=0.0)
+            x_n = tl.load(given + 2 * H, mask=mine, other=0.0)
+            h = arrived(tl.load(at + whole, mask=known, other=0, volatile=True), at + whole, known, UNSET)
+            sums = tl.dot(h, w, input_precision="tf32")
+    tl.store(h_n + way * batch * H + row[:, None] * H + units[None, :], last, mask=mine)
 
 
-def run(gru, x, h0, units):
+def both_ways(gru, x, h0):
     hidden = gru.hidden_size
     steps, batch, _ = x.shape
     h_n = torch.empty_like(h0)
@@ -98,11 +123,13 @@ def run(gru, x, h0, units):
         torch.addmm(back[2], rows, back[0].t(), out=gates[1])
         x = torch.empty(steps, batch, 2 * hidden, dtype=torch.float32, device=x.device)
         bits = x.view(torch.int32).fill_(UNSET)
-        gru_both_ways[(2 * (hidden // units),)](
-            gates, forth[1], back[1], forth[3], back[3],
-            h0[2 * layer : 2 * layer + 2], bits, h_n[2 * layer : 2 * layer + 2], batch, steps,
-            H=hidden, UNITS=units, PIECES=8, ROWS=16, UNSET=UNSET, num_warps=8, num_stages=1,
-        )
+        for begin in range(0, steps, STEPS_AT_ONCE):
+            gru_both_ways[(2 * (hidden // UNITS),)](
+                gates, forth[1], back[1], forth[3], back[3],
+                h0[2 * layer : 2 * layer + 2], bits, h_n[2 * layer : 2 * layer + 2], batch, steps,
+                begin, min(begin + STEPS_AT_ONCE, steps),
+                H=hidden, UNITS=UNITS, PARTS=PARTS, ROWS=16, UNSET=UNSET, num_warps=PARTS, num_stages=1,
+            )
     return x, h_n
 
 
@@ -115,7 +142,4 @@ class ModelNew(torch.nn.Module):
 
     @torch.no_grad()
     def forward(self, x, h0):
-        return run(self.gru, x.contiguous(), h0.contiguous(), UNITS)[0]
-
-
-UNITS = 16
+        return both_ways(self.gru, x.contiguous(), h0.contiguous())[0]

@@ -1,7 +1,6 @@
-"""Three kernels read the features twice, which the batch norm over all of them demands. The first computes the
-assignments and, per block of rows, their mean and squared deviations; the second joins those of all blocks; the
-third does the rest for one batch element: batch norm, softmax, aggregation, and both normalisations, with the
-aggregate in registers."""
+"""As 1.py, but batch norm and softmax of the assignments, which are few, are a kernel of their own, so that the loop
+that aggregates does nothing but move features and multiply; it forms the aggregate with the clusters as rows, for
+which no features need to be transposed."""
 
 import math
 
@@ -58,36 +57,41 @@ def join_statistics(
 
 
 @triton.jit
+def soften(logits, scale, mean, bias, rows, K: tl.constexpr, BM: tl.constexpr):
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, K)
+    inside = (r < rows)[:, None]
+    at = logits + r[:, None] * K + c[None, :]
+    a = (tl.load(at, mask=inside, other=0.0) - tl.load(mean + c)[None, :]) * tl.load(scale + c)[None, :]
+    a += tl.load(bias + c)[None, :]
+    a = tl.exp(a - tl.max(a, 1)[:, None])
+    tl.store(at, a / tl.sum(a, 1)[:, None], mask=inside)
+
+
+@triton.jit
 def aggregate(
-    x, logits, scale, mean, bias, centres, y, features,
+    x, assignments, centres, y, features,
     D: tl.constexpr, K: tl.constexpr, BF: tl.constexpr,
 ):
     b = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, K)
     d = tl.arange(0, D)
-    factor = tl.load(scale + c)
-    middle = tl.load(mean + c)
-    offset = tl.load(bias + c)
-    total = tl.zeros((D, K), tl.float32)
-    weights = tl.zeros((K,), tl.float32)
+    total = tl.zeros((K, D), tl.float32)
+    weights = tl.zeros((K, BF), tl.float32)
     for start in range(0, features, BF):
         f = start + tl.arange(0, BF)
-        inside = (f < features)[:, None]
         row = b * features + f
-        a = tl.load(logits + row[:, None] * K + c[None, :], mask=inside, other=0.0)
-        a = (a - middle[None, :]) * factor[None, :] + offset[None, :]
-        a = tl.exp(a - tl.max(a, 1)[:, None])
-        a = tl.where(inside, a / tl.sum(a, 1)[:, None], 0.0)
-        weights += tl.sum(a, 0)
-        v = tl.load(x + row[:, None] * D + d[None, :], mask=inside, other=0.0)
-        total = tl.dot(v.T, a, total, input_precision="tf32")
-    at = d[:, None] * K + c[None, :]
-    total -= weights[None, :] * tl.load(centres + at)
-    squares = tl.sum(total * total, 0)
+        a = tl.load(assignments + row[None, :] * K + c[:, None], mask=(f < features)[None, :], other=0.0)
+        v = tl.load(x + row[:, None] * D + d[None, :], mask=(f < features)[:, None], other=0.0)
+        weights += a
+        total = tl.dot(a, v, total, input_precision="tf32")
+    at = d[None, :] * K + c[:, None]
+    total -= tl.sum(weights, 1)[:, None] * tl.load(centres + at)
+    squares = tl.sum(total * total, 1)
     length = tl.maximum(tl.sqrt(squares), 1e-12)
     # The length of the whole follows from those of the columns.
     whole = tl.maximum(tl.sqrt(tl.sum(squares / (length * length), 0)), 1e-12)
-    tl.store(y + b * D * K + at, total / (length * whole)[None, :])
+    tl.store(y + b * D * K + at, total / (length * whole)[:, None])
 
 
 class ModelNew(torch.nn.Module):
@@ -119,8 +123,11 @@ class ModelNew(torch.nn.Module):
             K=clusters, BM=bm, BLOCK=2048, num_warps=8,
         )
         y = torch.empty(batch, size * clusters, dtype=torch.float32, device=x.device)
+        soften[(triton.cdiv(rows, 128),)](
+            logits, scale[0], scale[1], norm.bias, rows, K=clusters, BM=128, num_warps=4
+        )
         aggregate[(batch,)](
-            x, logits, scale[0], scale[1], norm.bias, self.clusters2, y, features,
-            D=size, K=clusters, BF=16, num_warps=8, num_stages=3, maxnreg=128,
+            x, logits, self.clusters2, y, features,
+            D=size, K=clusters, BF=16, num_warps=8, num_stages=4, maxnreg=128,
         )
         return y
