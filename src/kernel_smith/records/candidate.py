@@ -6,7 +6,8 @@ from pydantic import Field
 
 from kernel_smith.records.base import VersionedRecord, content_hash
 
-MAX_SOURCE = 256 << 10
+# A network of a hundred layers, each with kernels of its own shapes, has half of this.
+MAX_SOURCE = 1 << 20
 
 
 class Candidate(VersionedRecord):
