@@ -325,8 +325,8 @@ def _warn_of_unused(plans: Sequence[Plan], jobs: Sequence[Job]) -> None:
     for plan in plans:
         unused = unused_programs(plan.told, problems) if plan.told is not None else []
         if unused:
-            what = f"{len(unused)} files of {plan.told} belong to no problem, such as {unused[0]}"
-            errors.print(f"note: {what}")
+            what = f"{len(unused)} files of {plan.told} belong to none of the chosen problems"
+            errors.print(f"note: {what}, such as {unused[0]}")
 
 
 def _baselines(named: list[str] | None, backend: str) -> Any:
