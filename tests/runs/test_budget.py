@@ -48,11 +48,21 @@ LAUNCH, IDLE, TWO = roofline("launch", 0.6), roofline("launch", 0.3), roofline("
         ((MEMORY, LAUNCH), "the best kernel is at 97% of the device's limit"),
         ((LAUNCH,), "the best kernel takes as long as launching one"),
         ((MEMORY, roofline("memory", 0.5)), None),
+        ((roofline("compute", 2.28),), None),
         ((MEMORY, IDLE), None),
         ((MEMORY, TWO), None),
         ((), None),
     ],
-    ids=["near", "near-and-launch", "launch", "far", "slow-launch", "two-launches", "unknown"],
+    ids=[
+        "near",
+        "near-and-launch",
+        "launch",
+        "far",
+        "beyond",
+        "slow-launch",
+        "two-launches",
+        "unknown",
+    ],
 )
 def test_a_run_ends_where_no_workload_has_anything_left_to_gain(
     task: Task, config: RunConfig, rooflines: tuple[Roofline, ...], why: str | None
@@ -64,3 +74,5 @@ def test_a_run_ends_where_no_workload_has_anything_left_to_gain(
     state.apply(StepProposed(step=0, proposal=proposal, at=now))
     state.apply(StepEvaluated(step=0, evaluation=judged, seconds=1.0, at=now))
     assert reason_to_stop(state, 1.0) == why
+    assert reason_to_stop(state, 1.0, {"seed"}) == why
+    assert reason_to_stop(state, 1.0, {"start"}) is None

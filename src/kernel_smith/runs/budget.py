@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kernel_smith.records import Budget, Roofline
 from kernel_smith.runs.state import RunState
 
+GIVEN = "start"
+"""Who makes the programs that a run was given."""
+
 _NEAR_THE_LIMIT = 0.95
+# Beyond it the limit is not one: the program does without some of what the reference computes.
+_BEYOND_THE_LIMIT = 1.1
 _NEAR_A_LAUNCH = 0.5
 _RESERVE_SECONDS = 60.0
 _RESERVE_SHARE = 0.2
@@ -26,10 +31,13 @@ def has_time_left(state: RunState, seconds: float) -> bool:
     return all(limit is None or used < limit for limit, used in spent)
 
 
-def reason_to_stop(state: RunState, seconds: float, *, more_first: bool = False) -> str | None:
+def reason_to_stop(
+    state: RunState, seconds: float, first_to_come: Collection[str] = ()
+) -> str | None:
     """In words; None to go on. `seconds` are those that the run has taken so far, in all.
 
-    `more_first`: a first program is still to come, and where it leads nobody knows.
+    `first_to_come`: who makes the first programs that are still to come. Where these lead nobody
+    knows.
     """
     budget, best = state.config.budget, state.best
     evaluated = state.funnel["evaluated"]
@@ -52,11 +60,12 @@ def reason_to_stop(state: RunState, seconds: float, *, more_first: bool = False)
             return f"the budget of {limit:g} {unit} is spent"
     if best is None or state.is_challenging(best):
         return None
-    if budget.plateau is not None and not more_first and state.since_best >= budget.plateau:
+    if budget.plateau is not None and not first_to_come and state.since_best >= budget.plateau:
         return f"{budget.plateau} evaluations without a new best"
     if budget.target is not None and best.score >= budget.target:
         return _reached(budget)
-    return _at_the_limit(best.evaluation.rooflines)
+    # Whoever gives programs wants to know of each what it is worth.
+    return None if GIVEN in first_to_come else _at_the_limit(best.evaluation.rooflines)
 
 
 def _at_the_limit(rooflines: Sequence[Roofline]) -> str | None:
@@ -69,8 +78,9 @@ def _at_the_limit(rooflines: Sequence[Roofline]) -> str | None:
     working = [roofline for roofline in rooflines if roofline.bound != "launch"]
     if any(each.launches > 1 or each.share < _NEAR_A_LAUNCH for each in launching):
         return None
-    nearest = min((each.share for each in working), default=1.0)
-    if not rooflines or nearest < _NEAR_THE_LIMIT:
+    shares = [each.share for each in working] or [1.0]
+    nearest = min(shares)
+    if not rooflines or nearest < _NEAR_THE_LIMIT or max(shares) > _BEYOND_THE_LIMIT:
         return None
     if not working:
         return "the best kernel takes as long as launching one"

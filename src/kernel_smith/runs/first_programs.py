@@ -15,6 +15,7 @@ from kernel_smith.evaluation.judge.platform.device_lock import using_device
 from kernel_smith.proposers.base import NothingToPropose, TryOut
 from kernel_smith.records import Candidate, Proposal, RunConfig, Task
 from kernel_smith.records.counts import counted
+from kernel_smith.runs.budget import GIVEN
 from kernel_smith.runs.first_race import Outcome, hold_race
 from kernel_smith.runs.loop import Opener
 from kernel_smith.runs.state import RunState
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kernel_smith.proposers.seed import Recipe, Seed, SeedMaker
     from kernel_smith.proposers.seed.make import UseDevice
 
-_START, _SEED = "start", "seed"
+_SEED = "seed"
 _RECIPE_MINUTES = 3.0  # each, waiting for the device included
 _WORTH_RACING = 3  # programs beside the first one
 _WAS_RACED = "it was swept with others, or is a program that is known"
@@ -56,7 +57,7 @@ def begin_with(
         )
     programs = [candidate.model_dump(mode="json") for candidate in starts]
     seed = {"wanted": with_seed, "left_out": sorted(left_out)}
-    settings = config.settings | {_START: {"programs": programs}, _SEED: seed}
+    settings = config.settings | {GIVEN: {"programs": programs}, _SEED: seed}
     return config.model_copy(update={"settings": settings})
 
 
@@ -65,14 +66,14 @@ def first_programs(state: RunState, race: TryOut | None = None) -> list[Opener]:
 
     def opening(candidate: Candidate) -> Callable[[], Proposal]:
         summary = f"the program that the run starts from: {candidate.name}"
-        return lambda: Proposal(candidate=candidate, proposer=_START, summary=summary)
+        return lambda: Proposal(candidate=candidate, proposer=GIVEN, summary=summary)
 
     settings = state.config.settings
     # A library's run may have begun otherwise.
-    programs = settings.get(_START, {}).get("programs", ())
+    programs = settings.get(GIVEN, {}).get("programs", ())
     starts = [Candidate.model_validate(each) for each in programs]
     openers: list[Opener] = [
-        (_START, opening(candidate)) for candidate in starts if not state.is_known(candidate)
+        (GIVEN, opening(candidate)) for candidate in starts if not state.is_known(candidate)
     ]
     wanted = settings.get(_SEED, {})
     if wanted.get("wanted"):

@@ -204,14 +204,13 @@ class Loop:
             return self._exhausted
         if self._fruitless >= _FRUITLESS and not self._busy:
             return EXHAUSTED
-        return reason_to_stop(self.state, seconds, more_first=self._first_under_way())
+        return reason_to_stop(self.state, seconds, self._first_to_come())
 
-    def _first_under_way(self) -> bool:
-        """Is a program still to come that nobody was asked for?"""
-        coming = [proposal.proposer for proposal, _ in self._ready]
-        coming += [each.step.proposal.proposer for each in self._evaluating.values()]
-        asked = any(each.first for each in self._asked.values())
-        return asked or any(name not in self._workers for name in coming)
+    def _first_to_come(self) -> set[str]:
+        """Who makes the programs still to come that nobody was asked for."""
+        coming = {proposal.proposer for proposal, _ in self._ready}
+        coming |= {each.step.proposal.proposer for each in self._evaluating.values()}
+        return coming - self._workers.keys() | {e.worker for e in self._asked.values() if e.first}
 
     @property
     def _there(self) -> list[str]:
