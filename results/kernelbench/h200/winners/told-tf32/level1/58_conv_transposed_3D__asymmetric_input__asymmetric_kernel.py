@@ -1,14 +1,19 @@
-"""A transposed convolution as products of weights with windows of a channels-last, padded copy of
-the images. A product gives 8 neighbours of a line, whose windows share most of what they read."""
+"""A transposed convolution that multiplies with next to no zeros: taps along a line are outputs of the product, not inputs.
+
+Before, a product gave 8 neighbours of a line from the window of 14 columns that they have in common: two thirds of
+what was multiplied were zeros of the arranged weights and of the border. Now a product of pairs of input columns with all
+taps of a line (4 pairs of taps, 7 of the 8 real) gives what each pair adds to the results 0 to 3 pairs further on. These
+parts are moved and added up only at the end, once all planes and lines of taps are summed. A tile is whole lines of the
+images, the tensor memory accelerator fills in zeros beyond planes and lines, so that nothing is padded in memory, and taps
+of planes or lines that see nothing but zeros are left out.
+"""
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
-TOGETHER = 8
-BLOCK = 256
-BLOCK_IN = 32
-STAGE_BLOCK = 64
+CONFIG = {'PLANES': 2, 'ROWS': 2, 'BLOCK_IN': 32, 'WARPS': 4, 'STAGES': 3, 'STAGE_BLOCK': 128, 'STAGE_WARPS': 4, 'PERSISTENT': False, 'GATHER_LAST': True, 'ACCELERATOR': True}
 
 
 @triton.jit
@@ -19,130 +24,145 @@ def rounded(value):
 
 
 @triton.jit
-def stage(x, staged, C: tl.constexpr, SIZE: tl.constexpr, PADDED: tl.constexpr, BEFORE: tl.constexpr,
-          BLOCK: tl.constexpr):
-    """Copy images to channels-last order with zeros around them. Sizes are (depth, height, width)."""
-    blocks: tl.constexpr = (PADDED[2] + BLOCK - 1) // BLOCK
-    line = tl.program_id(0) // blocks  # of the padded images, all one below the other
-    w = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
-    image = line // (PADDED[0] * PADDED[1])
-    d = line // PADDED[1] % PADDED[0] - BEFORE[0]
-    h = line % PADDED[1] - BEFORE[1]
+def stage(x, staged, C: tl.constexpr, VOLUME: tl.constexpr, BLOCK: tl.constexpr):
+    """Copy images to channels-last order."""
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    image = tl.program_id(1).to(tl.int64)
     c = tl.arange(0, C)
-    at = w - BEFORE[2]
-    there = (d >= 0) & (d < SIZE[0]) & (h >= 0) & (h < SIZE[1]) & (at >= 0) & (at < SIZE[2])
-    plane: tl.constexpr = SIZE[0] * SIZE[1] * SIZE[2]
-    source = x + image.to(tl.int64) * (C * plane) + (d * SIZE[1] + h) * SIZE[2]
-    value = tl.load(source + c[:, None] * plane + at[None, :], mask=there[None, :], other=0.0,
+    inside = p < VOLUME
+    value = tl.load(x + image * (C * VOLUME) + (c[:, None] * VOLUME + p[None, :]), mask=inside[None, :], other=0.0,
                     eviction_policy="evict_first")
-    target = staged + line.to(tl.int64) * (PADDED[2] * C)
-    tl.store(target + w[:, None] * C + c[None, :], tl.trans(rounded(value)), mask=(w < PADDED[2])[:, None])
+    target = staged + image * (C * VOLUME) + (p[:, None] * C + c[None, :])
+    tl.store(target, tl.trans(rounded(value)), mask=inside[:, None])
 
 
 @triton.jit
-def arrange(weight, arranged, C: tl.constexpr, OUT: tl.constexpr, TAPS: tl.constexpr, TOGETHER: tl.constexpr,
-            TRANSPOSED: tl.constexpr, BLOCK_IN: tl.constexpr):
-    """Write the weights step by step, as the products take them. A product gives TOGETHER neighbours of the
-    result, so a step is one place of the window that they have in common, and BLOCK_IN channels."""
-    chunks: tl.constexpr = C // BLOCK_IN
-    window: tl.constexpr = TAPS[2] + TOGETHER - 1
-    step = tl.program_id(0)
-    row = tl.arange(0, TOGETHER * OUT)[:, None]
-    channel = step % chunks * BLOCK_IN + tl.arange(0, BLOCK_IN)[None, :]
-    place = step // chunks % window
-    d = step // (chunks * window * TAPS[1])
-    h = step // (chunks * window) % TAPS[1]
-    out = row % OUT
-    w = place - row // OUT
-    there = (w >= 0) & (w < TAPS[2])
-    if TRANSPOSED:
-        tap = ((TAPS[0] - 1 - d) * TAPS[1] + TAPS[1] - 1 - h) * TAPS[2] + TAPS[2] - 1 - w
-        source = (channel * OUT + out) * (TAPS[0] * TAPS[1] * TAPS[2]) + tap
-    else:
-        tap = (d * TAPS[1] + h) * TAPS[2] + w
-        source = (out * C + channel) * (TAPS[0] * TAPS[1] * TAPS[2]) + tap
-    value = tl.load(weight + source, mask=there, other=0.0)
-    target = arranged + step * (TOGETHER * OUT * BLOCK_IN) + row * BLOCK_IN + tl.arange(0, BLOCK_IN)[None, :]
-    tl.store(target, rounded(value))
+def arrange(weight, arranged, C: tl.constexpr, OUT: tl.constexpr, TAPS: tl.constexpr):
+    """[input, output, plane, line, tap] to [plane, line; pairs further on, output, column of the pair; column, input]."""
+    lines: tl.constexpr = TAPS[0] * TAPS[1]
+    row = tl.program_id(0)  # of 4 * OUT * 2 for each line of taps
+    k = tl.arange(0, 2 * C)
+    line = row // (8 * OUT)
+    tap = row % (8 * OUT) // (2 * OUT) * 2 + row % 2 - k // C
+    source = ((k % C * OUT + row // 2 % OUT) * lines + line) * TAPS[2] + tap
+    there = (tap >= 0) & (tap < TAPS[2])
+    tl.store(arranged + row * (2 * C) + k, rounded(tl.load(weight + source, mask=there, other=0.0)))
 
 
 @triton.jit
-def convolve(staged, arranged, y, IMAGES: tl.constexpr, C: tl.constexpr, OUT: tl.constexpr, PADDED: tl.constexpr,
-             RESULT: tl.constexpr, TAPS: tl.constexpr, DILATION: tl.constexpr, TOGETHER: tl.constexpr,
-             BLOCK: tl.constexpr, BLOCK_IN: tl.constexpr):
-    """Multiply the arranged weights with BLOCK windows, each of which gives TOGETHER pixels of the result that
-    lie DILATION[2] apart."""
-    chunks: tl.constexpr = C // BLOCK_IN
-    window: tl.constexpr = TAPS[2] + TOGETHER - 1
-    reach: tl.constexpr = TOGETHER * DILATION[2]
-    wide: tl.constexpr = (RESULT[2] + reach - 1) // reach * DILATION[2]  # windows of a line
-    steps: tl.constexpr = TAPS[0] * TAPS[1] * window * chunks
-    rows: tl.constexpr = TOGETHER * OUT
-    group = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    image = tl.minimum(group // (RESULT[0] * RESULT[1] * wide), IMAGES - 1)
-    d = group // (RESULT[1] * wide) % RESULT[0]
-    h = group // wide % RESULT[1]
-    w = group % wide // DILATION[2] * reach + group % DILATION[2]
-    pixel = ((image * PADDED[0] + d) * PADDED[1] + h) * PADDED[2] + w
+def convolve(staged, arranged, columns, taps, y, tiles, C: tl.constexpr, OUT: tl.constexpr, SIZE: tl.constexpr, TAPS: tl.constexpr,
+             PAIRS: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr, BLOCK_IN: tl.constexpr,
+             GATHER_LAST: tl.constexpr, ACCELERATOR: tl.constexpr):
+    """Pairs of columns in ROWS lines of PLANES planes, and all results of these lines."""
+    deep: tl.constexpr = SIZE[0] + TAPS[0] - 1
+    high: tl.constexpr = SIZE[1] + TAPS[1] - 1
+    wide: tl.constexpr = SIZE[2] + TAPS[2] - 1
+    down: tl.constexpr = (deep + PLANES - 1) // PLANES
+    along: tl.constexpr = (high + ROWS - 1) // ROWS
+    n: tl.constexpr = PLANES * ROWS * PAIRS
+    chunks: tl.constexpr = 2 * C // BLOCK_IN
+    # Without the accelerator: where the tile's pairs are, from its first line on.
     k = tl.arange(0, BLOCK_IN)
-    windows = staged + pixel.to(tl.int64)[:, None] * C + k[None, :]
-    left = arranged + tl.arange(0, rows)[:, None] * BLOCK_IN + k[None, :]
-    sums = tl.zeros((rows, BLOCK), tl.float32)
-    for step in range(steps):
-        chunk = step % chunks
-        place = step // chunks % window
-        tap_h = step // (chunks * window) % TAPS[1]
-        tap_d = step // (chunks * window * TAPS[1])
-        far = (tap_d * DILATION[0] * PADDED[1] + tap_h * DILATION[1]) * PADDED[2] + place * DILATION[2]
-        patch = tl.load(windows + (far * C + chunk * BLOCK_IN))
-        weights = tl.load(left + step * (rows * BLOCK_IN))
-        sums = tl.dot(weights, tl.trans(patch), sums, input_precision="tf32")
-    # Neighbours that were computed together are stored side by side.
-    if TOGETHER > 1:
-        sums = tl.reshape(tl.permute(tl.reshape(sums, (TOGETHER, OUT, BLOCK)), (1, 2, 0)), (OUT, BLOCK * TOGETHER))
-    index = tl.arange(0, BLOCK * TOGETHER)
-    group = tl.program_id(0) * BLOCK + index // TOGETHER
-    image = group // (RESULT[0] * RESULT[1] * wide)
-    line = group // wide % (RESULT[0] * RESULT[1])
-    w = group % wide // DILATION[2] * reach + group % DILATION[2] + index % TOGETHER * DILATION[2]
-    inside = (image < IMAGES) & (w < RESULT[2])
-    area: tl.constexpr = RESULT[0] * RESULT[1] * RESULT[2]
-    start = image.to(tl.int64) * (OUT * area) + (line * RESULT[2] + w)
-    out = tl.arange(0, OUT)
-    tl.store(y + start[None, :] + out[:, None].to(tl.int64) * area, sums, mask=inside[None, :])
+    column = tl.arange(0, n)
+    plane_of = column // (ROWS * PAIRS)
+    row_of = column // PAIRS % ROWS
+    spread = ((plane_of * SIZE[1] + row_of) * SIZE[2] + column % PAIRS * 2) * C
+    left = arranged + (tl.arange(0, 8 * OUT)[:, None] * (2 * C) + k[None, :])
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image = tile // (down * along)
+        d = tile // along % down * PLANES
+        h = tile % along * ROWS
+        # Taps further back than this, or less far, see only zeros.
+        from_d = tl.maximum(d - SIZE[0] + 1, 0)
+        from_h = tl.maximum(h - SIZE[1] + 1, 0)
+        many_h = tl.minimum(h + ROWS, TAPS[1]) - from_h
+        many = (tl.minimum(d + PLANES, TAPS[0]) - from_d) * many_h
+        parts = tl.zeros((8 * OUT, n), tl.float32)
+        for step in range(many * chunks):
+            chunk = step % chunks * BLOCK_IN
+            a = from_d + step // chunks // many_h
+            b = from_h + step // chunks % many_h
+            if ACCELERATOR:
+                piece = tl.reshape(columns.load([image, d - a, h - b, 0, chunk]), (n, BLOCK_IN))
+                weights = taps.load([(a * TAPS[1] + b) * (8 * OUT), chunk])
+            else:
+                from_plane = d - a + plane_of
+                from_row = h - b + row_of
+                seen = (from_plane >= 0) & (from_plane < SIZE[0]) & (from_row >= 0) & (from_row < SIZE[1])
+                seen &= column % PAIRS * 2 < SIZE[2]
+                far = ((image * SIZE[0] + d - a) * SIZE[1] + h - b) * SIZE[2] * C + chunk
+                piece = tl.load(staged + far + (spread[:, None] + k[None, :]), mask=seen[:, None], other=0.0)
+                weights = tl.load(left + ((a * TAPS[1] + b) * (16 * OUT * C) + chunk))
+            parts = tl.dot(weights, piece.T, parts, input_precision="tf32")
+        # Part s of a pair belongs to the pair of results s further on; beyond the last pair of inputs are three more.
+        pair = tl.arange(0, PAIRS)
+        s = tl.arange(0, 4)
+        if GATHER_LAST:
+            parts = tl.reshape(parts, (4, 2 * OUT, PLANES * ROWS, PAIRS))
+            index = (pair[None, None, None, :] - s[:, None, None, None]) & (PAIRS - 1)
+            parts = tl.gather(parts, tl.broadcast_to(index, (4, 2 * OUT, PLANES * ROWS, PAIRS)), 3)
+            real = pair[None, None, None, :] >= s[:, None, None, None]
+            body = tl.sum(tl.where(real, parts, 0.0), 0)
+            tail = tl.sum(tl.where(real, 0.0, parts), 0)
+        else:
+            parts = tl.reshape(parts, (4, 2 * OUT, n))
+            at = tl.arange(0, n)[None, None, :]
+            before = s[:, None, None]
+            index = at // PAIRS * PAIRS + ((at - before) & (PAIRS - 1))
+            parts = tl.gather(parts, tl.broadcast_to(index, (4, 2 * OUT, n)), 2)
+            real = at % PAIRS >= before
+            body = tl.reshape(tl.sum(tl.where(real, parts, 0.0), 0), (2 * OUT, PLANES * ROWS, PAIRS))
+            tail = tl.reshape(tl.sum(tl.where(real, 0.0, parts), 0), (2 * OUT, PLANES * ROWS, PAIRS))
+        body = tl.reshape(tl.permute(tl.reshape(body, (OUT, 2, PLANES * ROWS, PAIRS)), (0, 2, 3, 1)),
+                          (OUT, PLANES * ROWS, 2 * PAIRS))
+        tail = tl.reshape(tl.permute(tl.reshape(tail, (OUT, 2, PLANES * ROWS, PAIRS)), (0, 2, 3, 1)),
+                          (OUT, PLANES * ROWS, 2 * PAIRS))
+        line = tl.arange(0, PLANES * ROWS)
+        plane = d + line // ROWS
+        row = h + line % ROWS
+        inside = ((plane < deep) & (row < high))[None, :, None]
+        w = tl.arange(0, 2 * PAIRS)[None, None, :]
+        place = tl.arange(0, OUT)[:, None, None] * (deep * high * wide) + ((plane * high + row) * wide)[None, :, None] + w
+        target = y + image.to(tl.int64) * (OUT * deep * high * wide) + place
+        tl.store(target, body, mask=inside & (w < wide))
+        tl.store(target + 2 * PAIRS, tail, mask=inside & (w < 6) & (w + 2 * PAIRS < wide))
 
 
 class ModelNew(torch.nn.Module):
     def __init__(self, in_channels, out_channels, kernel_size, stride=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), groups=1, bias=False):
         super().__init__()
+        plain = (tuple(stride), tuple(padding), tuple(output_padding), groups, bias)
+        assert kernel_size[2] in (6, 7) and plain == ((1, 1, 1), (0, 0, 0), (0, 0, 0), 1, False)
         self.conv_transpose3d = torch.nn.ConvTranspose3d(in_channels, out_channels, kernel_size, bias=False)
 
     def forward(self, x):
         x = x.contiguous()
-        weight = self.conv_transpose3d.weight
+        weight = self.conv_transpose3d.weight.contiguous()
         images, c = x.shape[:2]
-        size = (1,) * (5 - x.dim()) + tuple(x.shape[2:])
-        out = weight.shape[1]
-        taps, dilation, before = (3, 5, 7), (1, 1, 1), (2, 4, 6)
-        together, block, block_in = TOGETHER, BLOCK, BLOCK_IN
-        reach = together * dilation[2]
-        result = tuple(s + 2 * b - (t - 1) * a for s, b, t, a in zip(size, before, taps, dilation))
-        wide = triton.cdiv(result[2], reach) * reach + (taps[2] - 1) * dilation[2]  # all that windows see
-        padded = (size[0] + 2 * before[0], size[1] + 2 * before[1], wide)
-        staged = x.new_empty(images, *padded, c)
-        blocks = triton.cdiv(padded[2], STAGE_BLOCK)
-        stage[(images * padded[0] * padded[1] * blocks,)](
-            x, staged, C=c, SIZE=size, PADDED=padded, BEFORE=before, BLOCK=STAGE_BLOCK, num_warps=4
+        size = tuple(x.shape[2:])
+        out, *taps = weight.shape[1:]
+        assert size[2] % 2 == 0
+        planes, rows, block_in = CONFIG["PLANES"], CONFIG["ROWS"], CONFIG["BLOCK_IN"]
+        volume = size[0] * size[1] * size[2]
+        staged = x.new_empty(images, *size[:2], size[2] // 2, 2 * c)
+        stage[(triton.cdiv(volume, CONFIG["STAGE_BLOCK"]), images)](
+            x, staged, C=c, VOLUME=volume, BLOCK=CONFIG["STAGE_BLOCK"], num_warps=CONFIG["STAGE_WARPS"]
         )
-        steps = taps[0] * taps[1] * (taps[2] + together - 1) * (c // block_in)
-        arranged = x.new_empty(steps, together * out, block_in)
-        arrange[(steps,)](
-            weight, arranged, C=c, OUT=out, TAPS=taps, TOGETHER=together, TRANSPOSED=True, BLOCK_IN=block_in
-        )
-        y = x.new_empty(images, out, *result[5 - x.dim():])
-        groups = images * result[0] * result[1] * triton.cdiv(result[2], reach) * dilation[2]
-        convolve[(triton.cdiv(groups, block),)](
-            staged, arranged, y, IMAGES=images, C=c, OUT=out, PADDED=padded, RESULT=result, TAPS=taps,
-            DILATION=dilation, TOGETHER=together, BLOCK=block, BLOCK_IN=block_in, num_warps=8, num_stages=3
+        arranged = x.new_empty(taps[0] * taps[1] * 8 * out, 2 * c)
+        arrange[(len(arranged),)](weight, arranged, C=c, OUT=out, TAPS=tuple(taps), num_warps=1)
+        result = [s + t - 1 for s, t in zip(size, taps)]
+        y = x.new_empty(images, out, *result)
+        pairs = triton.next_power_of_2(size[2] // 2)
+        tiles = images * triton.cdiv(result[0], planes) * triton.cdiv(result[1], rows)
+        programs = tiles
+        if CONFIG["PERSISTENT"]:
+            programs = min(tiles, torch.cuda.get_device_properties(x.device).multi_processor_count * CONFIG["PERSISTENT"])
+        assert CONFIG["ACCELERATOR"] or staged.numel() < 2**31
+        convolve[(programs,)](
+            staged, arranged, TensorDescriptor.from_tensor(staged, [1, planes, rows, pairs, block_in]),
+            TensorDescriptor.from_tensor(arranged, [8 * out, block_in]),
+            y, tiles, C=c, OUT=out, SIZE=size, TAPS=tuple(taps), PAIRS=pairs, PLANES=planes, ROWS=rows,
+            BLOCK_IN=block_in, GATHER_LAST=CONFIG["GATHER_LAST"], ACCELERATOR=CONFIG["ACCELERATOR"],
+            num_warps=CONFIG["WARPS"], num_stages=CONFIG["STAGES"],
         )
         return y

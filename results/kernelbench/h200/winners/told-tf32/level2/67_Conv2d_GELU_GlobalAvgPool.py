@@ -1,6 +1,10 @@
 """Convolution, GELU and the mean in one kernel: what is averaged is never written. Each program sums a part of one image,
 and a last kernel adds the parts in a fixed order.
 
+Against the program before: three rows make one turn of the loop (TURN), so that sums stay in their registers, where
+one instruction in eight moved them; neighbouring columns may share one sum (PAIRS); the batch may go in parts (PARTS), so
+that what is put in order stays in the second-level cache until it is read; all sizes are fixed by measuring beforehand.
+
 With channels last the eight channels of neighbouring columns are one run of memory: a tile of patches is an overlapping
 matrix, which the tensor memory accelerator reads as it stands. A program walks down the rows, and each row is read once
 for the three rows of results that need it. In a row the products whose sums are finished come last: where sums are read
@@ -11,6 +15,8 @@ import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+CONFIG = {'BP': 64, 'ROWS': 127, 'WARPS': 4, 'STAGES': 2, 'REGISTERS': 0, 'PAIRS': True, 'TURN': 3, 'PARTS': 1, 'FIRST_BLOCK': 512, 'FIRST_WARPS': 4}
 
 
 @triton.jit
@@ -42,34 +48,6 @@ def pack_taps(weight, taps, C: tl.constexpr, OUTPUTS: tl.constexpr):
     tl.store(taps + (row * OUTPUTS + co) * 4 * C + k, rounded(v))
 
 
-def arranged(x, weight):
-    """Rows of the result are patches: four neighbours with all channels lie side by side, so that
-    patches are rows of a matrix that overlap, and are never copied."""
-    batch, inputs, height, width = x.shape
-    outputs = weight.shape[0]
-    area = height * width
-    last = x.new_empty((batch * area + 4) * inputs)
-    channels_last[(triton.cdiv(area, 512), batch)](
-        x, last, area, x.numel(), C=inputs, BLOCK=512, num_warps=4
-    )
-    taps = x.new_empty(3, outputs, 4 * inputs)
-    pack_taps[(3,)](weight, taps, C=inputs, OUTPUTS=outputs, num_warps=4)
-    patches = last.as_strided((batch * area, 4 * inputs), (inputs, 1))
-    return TensorDescriptor.from_tensor(patches, [64, 4 * inputs]), taps
-
-
-def tile(arguments):
-    """Have the accelerator read tiles of as many positions as the configuration says."""
-    arguments["x"].block_shape = [arguments["BP"], arguments["DEEP"]]
-
-
-def configurations(*choices):
-    return [
-        triton.Config({"BP": block, "ROWS": rows}, num_warps=warps, num_stages=stages, pre_hook=tile)
-        for block, rows, warps, stages in choices
-    ]
-
-
 @triton.jit
 def power_of_two(v):
     """In one instruction; what is too small for a normal number is zero."""
@@ -93,44 +71,69 @@ def add_strips(sums, y, strips, factor, OUTPUTS: tl.constexpr, ROWS: tl.constexp
     tl.store(y + image * OUTPUTS + tl.arange(0, OUTPUTS), tl.sum(v, 0) * factor)
 
 
-@triton.autotune(configs=configurations(
-    (64, 32, 4, 3), (64, 32, 4, 2), (128, 32, 8, 3), (64, 64, 4, 3), (64, 128, 4, 2), (128, 64, 8, 2)
-), key=[])
+@triton.jit
+def shrink(v, PAIRS: tl.constexpr):
+    """Neighbouring columns added."""
+    if PAIRS:
+        even, odd = tl.split(tl.reshape(v, (v.shape[0], v.shape[1] // 2, 2)))
+        return even + odd
+    else:
+        return v
+
+
 @triton.jit
 def sum_parts(
-    x, taps, bias, sums, height, width, strips,
-    DEEP: tl.constexpr, OUTPUTS: tl.constexpr, BP: tl.constexpr, ROWS: tl.constexpr,
+    x, taps, bias, sums, height, width,
+    DEEP: tl.constexpr, OUTPUTS: tl.constexpr, BP: tl.constexpr, ROWS: tl.constexpr, PAIRS: tl.constexpr,
+    TURN: tl.constexpr,
 ):
     image = tl.program_id(1)
     across = tl.cdiv(width - 2, BP)
     left = tl.program_id(0) % across * BP
     first = tl.program_id(0) // across * ROWS
-    column = left + tl.arange(0, BP)
     co = tl.arange(0, OUTPUTS)
     place = taps + co[:, None] * DEEP + tl.arange(0, DEEP)[None, :]
     top = tl.load(place)
     middle = tl.load(place + OUTPUTS * DEEP)
     bottom = tl.load(place + 2 * OUTPUTS * DEEP)
     shift = tl.load(bias + co)[:, None]
-    collected = tl.zeros((OUTPUTS, BP), tl.float32)
+    EACH: tl.constexpr = 2 if PAIRS else 1
+    collected = tl.zeros((OUTPUTS, BP // EACH), tl.float32)
+    start = image * height * width + left
+    end = tl.minimum(first + ROWS, height - 2)
     older = tl.zeros((OUTPUTS, BP), tl.float32)
     newer = tl.zeros((OUTPUTS, BP), tl.float32)
-    for row in range(first - 2, tl.minimum(first + ROWS, height - 2)):
-        v = x.load([(image * height + row + 2) * width + left, 0])
-        between = tl.dot(middle, v.T, newer, input_precision="tf32")
-        newer = tl.dot(top, v.T, input_precision="tf32")
-        done = tl.dot(bottom, v.T, older, input_precision="tf32")
-        older = between
-        # What the two rows before the first one add is forgotten.
-        collected = collected * tl.where(row > first, 1.0, 0.0) + gelu(done + shift)
+    if TURN == 3:
+        # Three rows in a turn: the sums change places and are back where they were, without a move. What is made
+        # before the first row and after the last one, which comes again, is left out.
+        for row in range(first - 2, end, 3):
+            v = x.load([start + (row + 2) * width, 0])
+            newer = tl.dot(middle, v.T, newer, input_precision="tf32")
+            third = tl.dot(top, v.T, input_precision="tf32")
+            older = tl.dot(bottom, v.T, older, input_precision="tf32")
+            collected += tl.where(row >= first, 1.0, 0.0) * shrink(gelu(older + shift), PAIRS)
+            v = x.load([start + tl.minimum(row + 3, height - 1) * width, 0])
+            third = tl.dot(middle, v.T, third, input_precision="tf32")
+            older = tl.dot(top, v.T, input_precision="tf32")
+            newer = tl.dot(bottom, v.T, newer, input_precision="tf32")
+            wanted = (row + 1 >= first) & (row + 1 < end)
+            collected += tl.where(wanted, 1.0, 0.0) * shrink(gelu(newer + shift), PAIRS)
+            v = x.load([start + tl.minimum(row + 4, height - 1) * width, 0])
+            older = tl.dot(middle, v.T, older, input_precision="tf32")
+            newer = tl.dot(top, v.T, input_precision="tf32")
+            third = tl.dot(bottom, v.T, third, input_precision="tf32")
+            collected += tl.where(row + 2 < end, 1.0, 0.0) * shrink(gelu(third + shift), PAIRS)
+    else:
+        for row in range(first - 2, end):
+            v = x.load([start + (row + 2) * width, 0])
+            between = tl.dot(middle, v.T, newer, input_precision="tf32")
+            newer = tl.dot(top, v.T, input_precision="tf32")
+            done = tl.dot(bottom, v.T, older, input_precision="tf32")
+            older = between
+            collected = collected * tl.where(row > first, 1.0, 0.0) + shrink(gelu(done + shift), PAIRS)
+    column = left + EACH * tl.arange(0, BP // EACH)
     part = tl.sum(tl.where((column < width - 2)[None, :], collected, 0.0), 1)
-    out = sums + image * strips * OUTPUTS + co
-    tl.store(out + tl.program_id(0) * OUTPUTS, part)
-    # There is room for the parts of the smallest tiles: the first programs leave zeros where no other goes.
-    rest = tl.program_id(0) + tl.num_programs(0)
-    while rest < strips:
-        tl.store(out + rest * OUTPUTS, tl.zeros((OUTPUTS,), tl.float32))
-        rest += tl.num_programs(0)
+    tl.store(sums + (image * tl.num_programs(0) + tl.program_id(0)) * OUTPUTS + co, part)
 
 
 class ModelNew(torch.nn.Module):
@@ -139,18 +142,34 @@ class ModelNew(torch.nn.Module):
         self.conv = torch.nn.Conv2d(in_channels, out_channels, kernel_size)
 
     def forward(self, x):
+        x = x.contiguous()
         batch, inputs, height, width = x.shape
-        patches, taps = arranged(x.contiguous(), self.conv.weight.contiguous())
-        outputs = taps.shape[1]
-        strips = triton.cdiv(width - 2, 64) * triton.cdiv(height - 2, 32)
+        weight = self.conv.weight.contiguous()
+        outputs = weight.shape[0]
+        area = height * width
+        block, rows, some = CONFIG["BP"], CONFIG["ROWS"], CONFIG["FIRST_BLOCK"]
+        taps = x.new_empty(3, outputs, 4 * inputs)
+        pack_taps[(3,)](weight, taps, C=inputs, OUTPUTS=outputs, num_warps=4)
+        strips = triton.cdiv(width - 2, block) * triton.cdiv(height - 2, rows)
         sums = x.new_empty(batch, strips, outputs)
-
-        def grid(meta):
-            return (triton.cdiv(width - 2, meta["BP"]) * triton.cdiv(height - 2, meta["ROWS"]), batch)
-
-        sum_parts[grid](
-            patches, taps, self.conv.bias, sums, height, width, strips, DEEP=4 * inputs, OUTPUTS=outputs
-        )
+        count = triton.cdiv(batch, CONFIG["PARTS"])
+        last = x.new_empty((count * area + 4) * inputs)
+        options = {"maxnreg": CONFIG["REGISTERS"]} if CONFIG["REGISTERS"] else {}
+        for first in range(0, batch, count):
+            part = x[first:first + count]
+            images = part.shape[0]
+            channels_last[(triton.cdiv(area, some), images)](
+                part, last, area, part.numel(), C=inputs, BLOCK=some, num_warps=CONFIG["FIRST_WARPS"]
+            )
+            # Four neighbours with all channels lie side by side: patches are rows of a matrix that overlap.
+            patches = last.as_strided((images * area, 4 * inputs), (inputs, 1))
+            sum_parts[(strips, images)](
+                TensorDescriptor.from_tensor(patches, [block, 4 * inputs]), taps, self.conv.bias, sums[first:],
+                height, width, DEEP=4 * inputs, OUTPUTS=outputs, BP=block, ROWS=rows,
+                # A pair of columns exists as a whole, or not at all.
+                PAIRS=CONFIG["PAIRS"] and width % 2 == 0, TURN=CONFIG["TURN"],
+                num_warps=CONFIG["WARPS"], num_stages=CONFIG["STAGES"], **options,
+            )
         y = x.new_empty(batch, outputs)
         add_strips[(batch,)](
             sums, y, strips, 1.0 / ((height - 2) * (width - 2)),

@@ -1,7 +1,5 @@
-"""As 2.py, but a step costs a seventh of the instructions: the sums of all warps are added up while the gates are taken
-apart, in one exchange; weights, rounded to TF32, stay in registers; a state that is missing is the smallest integer,
-so that one minimum finds it (-0.0, which is never stored); the input is the lowest layer's state, whose product, too,
-is taken while the other programs' states are on their way. States that are not given are drawn as PyTorch does."""
+"""As 6.py, but no state is stored as -0.0: a product too small for a number became that, since the addition of zero that was
+to prevent it was fused with the product. Everybody waited for such a state, which looks as if it were missing."""
 
 import torch
 import torch.nn.functional as F
@@ -91,8 +89,9 @@ def lstm_layers(
     for t in range(begin, end):
         i, f, g, o = joined(sums, ROWS, UNITS, PARTS)
         c = tl.sigmoid(f + b_f[None, :]) * c + tl.sigmoid(i + b_i[None, :]) * tanh(g + b_g[None, :])
-        last = tl.sigmoid(o + b_o[None, :]) * tanh(c) + 0.0  # no -0.0
-        tl.store(upper + t * batch * H + own, last.to(tl.int32, bitcast=True), mask=mine)
+        last = tl.sigmoid(o + b_o[None, :]) * tanh(c)
+        bits = last.to(tl.int32, bitcast=True)
+        tl.store(upper + t * batch * H + own, tl.where(bits == UNSET, 0, bits), mask=mine)
         if t + 1 < end:
             x = arrived(ahead, lower + (t + 1) * batch * H + whole, known, UNSET)
             at = lower + tl.minimum(t + 2, end - 1) * batch * H + whole
@@ -124,6 +123,7 @@ def last_state(lstm, x, h0, c0):
             w_ih, w_hh, b_ih, b_hh, h0, c0, states, h_n, c_n, batch, steps,
             begin, min(begin + STEPS_AT_ONCE, steps),
             H=hidden, UNITS=UNITS, PARTS=PARTS, ROWS=16, UNSET=UNSET, num_warps=PARTS, num_stages=1,
+            launch_cooperative_grid=True,
         )
     return states[-1, -1].view(torch.float32)
 

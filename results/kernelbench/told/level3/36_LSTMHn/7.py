@@ -1,5 +1,5 @@
-"""As 4.py, but a program first waits for one value of each of the others, and asks for whole states when those are there:
-a step more on the way, and a twentieth of the traffic while it waits."""
+"""As 6.py, but no state is stored as -0.0: a product too small for a number became that, since the addition of zero that was
+to prevent it was fused with the product. Everybody waited for such a state, which looks as if it were missing."""
 
 import torch
 import torch.nn.functional as F
@@ -31,13 +31,6 @@ def arrived(bits, at, inside, UNSET: tl.constexpr):
 
 
 @triton.jit
-def announced(at, UNSET: tl.constexpr):
-    """Wait for one value of each program; the others follow, but may not be there yet."""
-    while tl.min(tl.load(at, volatile=True)) == UNSET:
-        pass
-
-
-@triton.jit
 def joined(parts, ROWS: tl.constexpr, UNITS: tl.constexpr, PARTS: tl.constexpr):
     """Add up the parts of [PARTS, ROWS, 4 * UNITS] and take the four columns of each unit apart."""
     x = tl.reshape(tl.permute(parts, (1, 2, 0)), (ROWS, UNITS, 2, 2, PARTS))
@@ -53,17 +46,15 @@ def joined(parts, ROWS: tl.constexpr, UNITS: tl.constexpr, PARTS: tl.constexpr):
 
 
 @triton.jit
-def gru_layers(
-    w_ih, w_hh, b_ih, b_hh, h0, states, output, batch, steps, layers, begin, end,
+def lstm_layers(
+    w_ih, w_hh, b_ih, b_hh, h0, c0, states, h_n, c_n, batch, steps, begin, end,
     H: tl.constexpr, UNITS: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, UNSET: tl.constexpr,
 ):
     layer = tl.program_id(0) // (H // UNITS)
     start = (tl.program_id(0) % (H // UNITS)) * UNITS
     units = start + tl.arange(0, UNITS)
-    # Four columns of each unit: reset, update, and the new value's part of the input and of the state.
     column = tl.arange(0, 4 * UNITS)
-    gate = layer * 3 * H + tl.minimum(column % 4, 2) * H + start + column // 4
-    of_x, of_h = column % 4 != 3, column % 4 != 2
+    gate = layer * 4 * H + column % 4 * H + start + column // 4
     row = tl.arange(0, ROWS)
     # A row of states in PARTS parts, one for each warp.
     k = tl.arange(0, PARTS)[:, None] * (H // PARTS) + tl.arange(0, H // PARTS)[None, :]
@@ -72,76 +63,79 @@ def gru_layers(
     own = row[:, None] * H + units[None, :]
     mine = (row < batch)[:, None] & (units < H)[None, :]
 
-    w_h = nearest(tl.load(w_hh + gate[None, None, :] * H + k[:, :, None], mask=of_h[None, None, :], other=0.0))
-    w_x = nearest(tl.load(w_ih + gate[None, None, :] * H + k[:, :, None], mask=of_x[None, None, :], other=0.0))
-    bias = layer * 3 * H + units
-    b_r = tl.load(b_ih + bias) + tl.load(b_hh + bias)
-    b_z = tl.load(b_ih + bias + H) + tl.load(b_hh + bias + H)
-    b_n = tl.load(b_ih + bias + 2 * H)
-    b_m = tl.load(b_hh + bias + 2 * H)
+    w_h = nearest(tl.load(w_hh + gate[None, None, :] * H + k[:, :, None]))
+    w_x = nearest(tl.load(w_ih + gate[None, None, :] * H + k[:, :, None]))
+    bias = layer * 4 * H + units
+    b_i = tl.load(b_ih + bias) + tl.load(b_hh + bias)
+    b_f = tl.load(b_ih + bias + H) + tl.load(b_hh + bias + H)
+    b_g = tl.load(b_ih + bias + 2 * H) + tl.load(b_hh + bias + 2 * H)
+    b_o = tl.load(b_ih + bias + 3 * H) + tl.load(b_hh + bias + 3 * H)
 
     lower = states + layer * steps * batch * H
     upper = lower + steps * batch * H
     if begin == 0:
         h = tl.load(h0 + layer * batch * H + whole, mask=known, other=0.0)
-        last = tl.load(h0 + layer * batch * H + own, mask=mine, other=0.0)
+        c = tl.load(c0 + layer * batch * H + own, mask=mine, other=0.0)
     else:
-        at = upper + (begin - 1) * batch * H
-        h = tl.load(at + whole, mask=known, other=0).to(tl.float32, bitcast=True)
-        last = tl.load(at + own, mask=mine, other=0).to(tl.float32, bitcast=True)
+        h = tl.load(upper + (begin - 1) * batch * H + whole, mask=known, other=0).to(tl.float32, bitcast=True)
+        c = tl.load(c_n + layer * batch * H + own, mask=mine, other=0.0)
     at = lower + begin * batch * H + whole
     x = arrived(tl.load(at, mask=known, other=0, volatile=True), at, known, UNSET)
     at = lower + tl.minimum(begin + 1, end - 1) * batch * H + whole
     ahead = tl.load(at, mask=known, other=0, volatile=True)
     sums = tl.dot(x, w_x, input_precision="tf32")
     sums = tl.dot(h, w_h, sums, input_precision="tf32")
+    last = c
     for t in range(begin, end):
-        r, z, n, m = joined(sums, ROWS, UNITS, PARTS)
-        n = tanh(n + b_n[None, :] + tl.sigmoid(r + b_r[None, :]) * (m + b_m[None, :]))
-        last = n + tl.sigmoid(z + b_z[None, :]) * (last - n) + 0.0  # no -0.0
-        tl.store(upper + t * batch * H + own, last.to(tl.int32, bitcast=True), mask=mine)
+        i, f, g, o = joined(sums, ROWS, UNITS, PARTS)
+        c = tl.sigmoid(f + b_f[None, :]) * c + tl.sigmoid(i + b_i[None, :]) * tanh(g + b_g[None, :])
+        last = tl.sigmoid(o + b_o[None, :]) * tanh(c)
+        bits = last.to(tl.int32, bitcast=True)
+        tl.store(upper + t * batch * H + own, tl.where(bits == UNSET, 0, bits), mask=mine)
         if t + 1 < end:
             x = arrived(ahead, lower + (t + 1) * batch * H + whole, known, UNSET)
             at = lower + tl.minimum(t + 2, end - 1) * batch * H + whole
             ahead = tl.load(at, mask=known, other=0, volatile=True)
             sums = tl.dot(x, w_x, input_precision="tf32")
-            announced(upper + t * batch * H + tl.arange(0, H // UNITS) * UNITS, UNSET)
             at = upper + t * batch * H + whole
             h = arrived(tl.load(at, mask=known, other=0, volatile=True), at, known, UNSET)
             sums = tl.dot(h, w_h, sums, input_precision="tf32")
-        tl.store(output + t * batch * H + own, last, mask=mine & (layer == layers - 1))
+    tl.store(h_n + layer * batch * H + own, last, mask=mine)
+    tl.store(c_n + layer * batch * H + own, c, mask=mine)
 
 
-def all_states(gru, x, h0):
-    layers, hidden, width = gru.num_layers, gru.hidden_size, gru.input_size
-    steps, batch, _ = x.shape
-    first = F.pad(gru.weight_ih_l0, (0, hidden - width))
-    w_ih = torch.cat([first] + [getattr(gru, f"weight_ih_l{n}") for n in range(1, layers)])
-    w_hh = torch.cat([getattr(gru, f"weight_hh_l{n}") for n in range(layers)])
-    b_ih = torch.cat([getattr(gru, f"bias_ih_l{n}") for n in range(layers)])
-    b_hh = torch.cat([getattr(gru, f"bias_hh_l{n}") for n in range(layers)])
+def last_states(lstm, x, h0, c0):
+    layers, hidden, width = lstm.num_layers, lstm.hidden_size, lstm.input_size
+    batch, steps, _ = x.shape
+    first = F.pad(lstm.weight_ih_l0, (0, hidden - width))
+    w_ih = torch.cat([first] + [getattr(lstm, f"weight_ih_l{n}") for n in range(1, layers)])
+    w_hh = torch.cat([getattr(lstm, f"weight_hh_l{n}") for n in range(layers)])
+    b_ih = torch.cat([getattr(lstm, f"bias_ih_l{n}") for n in range(layers)])
+    b_hh = torch.cat([getattr(lstm, f"bias_hh_l{n}") for n in range(layers)])
     # The input, widened by zeros, and below it what each layer makes of it.
     states = torch.full((layers + 1, steps, batch, hidden), UNSET, dtype=torch.int32, device=x.device)
     given = states[0].view(torch.float32)
     given[:, :, width:] = 0.0
-    torch.add(x, 0.0, out=given[:, :, :width])
-    output = torch.empty(steps, batch, hidden, dtype=torch.float32, device=x.device)
+    torch.add(x.transpose(0, 1), 0.0, out=given[:, :, :width])
+    h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
     for begin in range(0, steps, STEPS_AT_ONCE):
-        gru_layers[(layers * (hidden // UNITS),)](
-            w_ih, w_hh, b_ih, b_hh, h0, states, output, batch, steps, layers,
+        lstm_layers[(layers * (hidden // UNITS),)](
+            w_ih, w_hh, b_ih, b_hh, h0, c0, states, h_n, c_n, batch, steps,
             begin, min(begin + STEPS_AT_ONCE, steps),
             H=hidden, UNITS=UNITS, PARTS=PARTS, ROWS=16, UNSET=UNSET, num_warps=PARTS, num_stages=1,
+            launch_cooperative_grid=True,
         )
-    return output
+    return h_n, c_n
 
 
 class ModelNew(torch.nn.Module):
-    def __init__(self, input_size, hidden_size, num_layers=3, bias=True, batch_first=False):
+    def __init__(self, input_size, hidden_size, num_layers, output_size, dropout=0.0):
         super().__init__()
-        self.gru = torch.nn.GRU(
-            input_size, hidden_size, num_layers, bias, batch_first, dropout=0, bidirectional=False
+        self.lstm = torch.nn.LSTM(
+            input_size, hidden_size, num_layers, batch_first=True, dropout=dropout, bidirectional=False
         )
+        self.fc = torch.nn.Linear(hidden_size, output_size)
 
     @torch.no_grad()
-    def forward(self, x, h0):
-        return all_states(self.gru, x.contiguous(), h0.contiguous())
+    def forward(self, x, h0, c0):
+        return last_states(self.lstm, x.contiguous(), h0.contiguous(), c0.contiguous())[0]
