@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from ready_hypothesis import know_utf_8, try_no_constants
 from warm_seeds import Seeds
 
 from kernel_smith.evaluation.engines import LocalEngine, pool
@@ -36,6 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Threads of PyTorch's that wait for one another do not spin, which would double what they take
     beside other workers."""
     os.environ.update(PATIENT_THREADS)
+    know_utf_8()
+    if config.getoption("--hypothesis-seed") is not None:  # the same examples are wanted
+        try_no_constants()
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     cores = sorted(os.sched_getaffinity(0))
     if worker is not None:

@@ -79,6 +79,16 @@ def sizes(workload: Workload) -> list[int]:
 
 
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+# Their small workloads take as long as those of all other tasks together: a cross entropy, a norm
+# and a maximum, of which there are others.
+LONG = {"chosen_log_probability", "clip_gradient_norm", "greedy_token"}
+each_task_or_its_like = pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param(task, id=task.name, marks=pytest.mark.sweep if task.name in LONG else ())
+        for task in TASKS
+    ],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +144,7 @@ def test_the_small_workload_runs_on_a_cpu(task: Task) -> None:
 
 
 @pytest.mark.slow
-@each_task
+@each_task_or_its_like
 def test_the_small_workload_tells_right_from_wrong(task: Task) -> None:
     assert findings(task, small(task), "cpu") == []
 

@@ -84,7 +84,7 @@ def as_lanes(value: float) -> int:
     return int.from_bytes(struct.pack("<d", value), "little")
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.sampled_from(["index", "xor", "up", "down"]),
     st.integers(0, 63),
@@ -104,7 +104,7 @@ def test_shuffles_read_the_lane_that_waves_of_64_have(
     assert ran == Ran("", expected)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.integers(-1, 1), min_size=1, max_size=150))
 def test_votes_and_sums_count_the_lanes_that_the_block_has(run: Run, signs: list[int]) -> None:
     values = [float(sign) for sign in signs]

@@ -30,7 +30,7 @@ def build(folder: Path, dialect: str, source: str) -> subprocess.CompletedProces
     text = folder / "kernel.cpp"
     text.write_text(rewrite(source))
     assert COMPILER is not None
-    fixed = ["-std=c++17", "-O2", "-shared", "-fPIC", "-Wall", "-Wno-sign-compare"]
+    fixed = ["-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Wno-sign-compare"]
     fixed += ["-Wno-unused-function"]
     return subprocess.run(
         [

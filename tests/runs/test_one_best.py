@@ -61,6 +61,7 @@ def test_all_that_read_a_run_name_the_same_best_after_every_event(
     tmp_path: Path, task: Task, config: RunConfig, seed: int
 ) -> None:
     bests: set[str] = set()
+    config = config.model_copy(update={"budget": Budget(evaluations=25)})  # all is read each time
 
     def compare(event: Event, state: RunState) -> None:
         mine = state.best.candidate.content_hash if state.best else None
@@ -89,7 +90,7 @@ def test_all_that_read_a_run_name_the_same_best_after_every_event(
             loop = run.evolve({"nudger": Nudger()}, Noisy(seed), compare)
             loop.run([("start", lambda: first)])
             name, found = run.state.run, run.state.best
-        with Run.resume(store, name, lambda _: Budget(evaluations=70)) as again:
+        with Run.resume(store, name, lambda _: Budget(evaluations=40)) as again:
             again.evolve({"nudger": Nudger()}, Noisy(seed + 100), compare).run([])
         folded = fold(store, name)
     assert len(bests) > 1 or found is None

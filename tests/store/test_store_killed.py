@@ -16,7 +16,7 @@ from sample_events import candidate, conversation, evaluated, proposed
 from kernel_smith.records import StepEvaluated, StepProposed
 from kernel_smith.store import History, Store
 
-KILLS = 30
+KILLS = 12
 
 
 def kill_once(writer: subprocess.Popen[str], chance: random.Random) -> int:
@@ -55,7 +55,7 @@ def check(path: Path, acknowledged: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_thirty_kills(store: Store, path: Path) -> None:
+def test_what_was_acknowledged_survives_a_dozen_kills(store: Store, path: Path) -> None:
     store.close()
     chance = random.Random(7)
     script = Path(__file__).with_name("killed_writer.py")
@@ -68,7 +68,7 @@ def test_what_was_acknowledged_survives_thirty_kills(store: Store, path: Path) -
     with writer:
         for number in range(KILLS):
             acknowledged = kill_once(writer, chance)
-            if number % 10 == 9:
+            if number % 4 == 3:
                 check(path, acknowledged)
             with Store.open(path) as store:
                 assert acknowledged <= store.runs()[0].events <= acknowledged + 1

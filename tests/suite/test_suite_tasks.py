@@ -39,9 +39,29 @@ class Case(NamedTuple):
 
 CASES = [Case(task, workload) for task in TASKS for workload in task.workloads]
 
+
+def has_odd_size(workload: Workload) -> bool:
+    sizes = workload.params.values()
+    return any(isinstance(size, int) and size > 8 and size % 2 for size in sizes)
+
+
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 each_case = pytest.mark.parametrize(
     "case", CASES, ids=[f"{case.task.name}-{case.workload.name}" for case in CASES]
+)
+# Kernels go wrong with a variant where sizes are odd or types are narrow, if anywhere.
+each_telling_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=f"{case.task.name}-{case.workload.name}",
+            marks=()
+            if has_odd_size(case.workload) or "dtype" in case.workload.params
+            else pytest.mark.sweep,
+        )
+        for case in CASES
+    ],
 )
 
 
@@ -158,8 +178,7 @@ def test_a_task_describes_itself_and_has_a_starting_kernel(task: Task) -> None:
 
 @each_task
 def test_a_task_has_a_workload_with_an_odd_size(task: Task) -> None:
-    sizes = [value for workload in task.workloads for value in workload.params.values()]
-    assert any(isinstance(size, int) and size > 8 and size % 2 for size in sizes)
+    assert any(map(has_odd_size, task.workloads))
 
 
 @each_case
@@ -206,7 +225,7 @@ def test_the_starting_kernel_equals_the_reference(case: Case) -> None:
     assert_equal_outputs(case, inputs_of(case, 6))
 
 
-@each_case
+@each_telling_case
 def test_the_starting_kernel_survives_the_variants(case: Case) -> None:
     inputs = inputs_of(case, 8)
     for variant in VARIANTS.keys() & set(case.task.variants):

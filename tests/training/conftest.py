@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,13 @@ WriteRows = Callable[[str, list[dict[str, Any]]], Path]
 @pytest.fixture(scope="session")
 def trainers() -> None:
     """What takes seconds to import. Each training collects garbage several times: not there."""
-    import peft  # noqa: F401
-    from transformers import Trainer  # noqa: F401
-    from trl import GRPOTrainer, SFTTrainer  # noqa: F401
+    with pytest.MonkeyPatch.context() as patch:
+        # Nothing is reported there, and it would be imported where it is installed.
+        patch.setenv("DISABLE_MLFLOW_INTEGRATION", "TRUE")
+        patch.setitem(sys.modules, "wandb", None)
+        import peft  # noqa: F401
+        from transformers import Trainer  # noqa: F401
+        from trl import GRPOTrainer, SFTTrainer  # noqa: F401
 
     gc.collect()
     gc.freeze()

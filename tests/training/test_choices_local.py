@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from forked import ForkedProgram, may_fork
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.base import WorkerFailed
-from kernel_smith.proposers.chooser import Chooser, menu_at, open_adviser
+from kernel_smith.proposers.chooser import Chooser, local, menu_at, open_adviser
 from kernel_smith.proposers.chooser.letters import question_text
 from kernel_smith.proposers.chooser.local import AskedLocally
 from kernel_smith.proposers.credit import speedup_of
@@ -48,7 +51,17 @@ def adapter(tiny_model: Path, tmp_path: Path) -> Path:
     return tmp_path / "adapter"
 
 
+@pytest.fixture(params=["forked", pytest.param("new", marks=pytest.mark.sweep)])
+def process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an adviser is asked: a new process takes ten seconds to import what it needs."""
+    if request.param == "forked":
+        popen = SimpleNamespace(Popen=ForkedProgram, PIPE=subprocess.PIPE)
+        monkeypatch.setattr(local, "subprocess", popen)
+
+
+@may_fork
 @pytest.mark.slow
+@pytest.mark.usefixtures("process")
 def test_a_run_may_draw_from_an_adapter_in_a_process_of_its_own(adapter: Path) -> None:
     request = Request(task=TASK, backend="cpp", parent=ELITE)
     with contextlib.closing(open_adviser(str(adapter))) as adviser:

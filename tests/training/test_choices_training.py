@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,9 +12,11 @@ from typing import Any
 
 import numpy
 import pytest
+from forked import forked, may_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_smith.cli.main import main
 from kernel_smith.errors import BadInput
 from kernel_smith.proposers.chooser.options import LABELS
 from kernel_smith.training.choices import weights
@@ -27,7 +27,6 @@ from kernel_smith.training.choices.train import by_family, train_chooser
 from kernel_smith.training.config import ChooserSettings, Lora
 
 FAMILIES = ("red", "green", "blue", "white", "black", "grey")
-PROGRAM = [sys.executable, "-c", "from kernel_smith.cli.main import main; main()"]
 
 
 def questions() -> list[Question]:
@@ -60,6 +59,11 @@ def chooser_settings(data: Path, model: Path, output: Path, **more: Any) -> Choo
     given: dict[str, Any] = {"steps": 6, "save_every": 3, "batch": 4, "micro_batch": 4}
     given |= {"learning_rate": 2e-2, "gradient_checkpointing": False, "lora": Lora(rank=4)}
     return ChooserSettings(data=data, model=model, output=output, **(given | more))
+
+
+def run_command(words: list[str]) -> None:
+    sys.argv = words
+    main()
 
 
 def silent(what: str) -> None:
@@ -104,6 +108,7 @@ def test_sft_then_rl_learn_what_pays_in_families_that_they_never_saw(
         train_chooser(second.model_copy(update={"entropy": 1.0}), silent)
 
 
+@may_fork
 @pytest.mark.slow
 def test_a_training_that_is_killed_ends_where_it_would_have_ended(
     data: Path, tiny_model: Path, tmp_path: Path
@@ -113,15 +118,17 @@ def test_a_training_that_is_killed_ends_where_it_would_have_ended(
     file = tmp_path / "settings.toml"
     file.write_text("gradient_checkpointing = false\n[lora]\nrank = 4\n")
     output = tmp_path / "killed"
-    command = ["train", "chooser", str(data), "--model", str(tiny_model), "-o", str(output)]
+    command = ["kernel-smith", "train", "chooser", str(data), "--model", str(tiny_model)]
+    command += ["-o", str(output)]
     command += ["--config", str(file), "--steps", "9", "--save-every", "3", "--batch", "4"]
     command += ["--micro-batch", "4", "--learning-rate", "2e-2"]
-    child = subprocess.Popen([*PROGRAM, *command], stderr=subprocess.DEVNULL)
+    child = forked(run_command, command)
     while not (output / "checkpoint-3" / "trainer_state.json").exists():
-        assert child.poll() is None
+        assert child.is_alive()
         time.sleep(0.01)
-    os.kill(child.pid, signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
+    child.kill()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
     assert json.loads((output / "training.json").read_text())["state"] == "running"
 
     told: list[str] = []

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from forked import forked, may_fork, run_module
 
 import kernel_smith
 from kernel_smith.evaluation.engines import open_engine
@@ -46,26 +46,22 @@ def served(model: Path) -> Iterator[str]:
     for _ in range(3):  # until it is ready another program may have taken its port
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
-        command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-        process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        command = ["transformers.cli.transformers", "serve", str(model)]
+        process = forked(run_module, [*command, "--host", "127.0.0.1", "--port", str(port)])
         try:
             if answers(process, port):
                 yield f"http://127.0.0.1:{port}/v1"
                 return
         finally:
             process.terminate()
-            process.wait(20)
+            process.join(20)
     raise AssertionError("the server does not start")
 
 
-def answers(process: subprocess.Popen[bytes], port: int) -> bool:
+def answers(process: ForkProcess, port: int) -> bool:
     """Waits until it does; False if it has ended, as it does without its port."""
     deadline = time.monotonic() + SECONDS_TO_START
-    while process.poll() is None:
+    while process.is_alive():
         assert time.monotonic() < deadline
         try:
             urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
@@ -75,6 +71,7 @@ def answers(process: subprocess.Popen[bytes], port: int) -> bool:
     return False
 
 
+@may_fork
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_runs")
 def test_from_a_run_to_a_model_that_proposes(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from concurrent.futures import wait
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from forked import ForkedContext, may_fork
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.proposers.model import ModelProposer
 from kernel_smith.proposers.model.failures import NoProgram
 from kernel_smith.records import Candidate, Elite, Message, Request, Task
+from kernel_smith.training import local_model
 from kernel_smith.training.local_model import LocalModel
 
 TASK = Task(name="numbers", source="class Model: pass")
@@ -23,7 +26,17 @@ def request(seed: int) -> Request:
     return Request(task=TASK, backend="cpp", parent=parent, seed=seed)
 
 
+@pytest.fixture(params=["forked", pytest.param("new", marks=pytest.mark.sweep)])
+def process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the model is: a new process takes ten seconds to import what it needs."""
+    if request.param == "forked":
+        own = SimpleNamespace(get_context=lambda kind: ForkedContext())
+        monkeypatch.setattr(local_model, "multiprocessing", own)
+
+
+@may_fork
 @pytest.mark.slow
+@pytest.mark.usefixtures("process")
 def test_many_ask_and_each_gets_an_answer_with_its_tokens_counted(tiny_model: Path) -> None:
     with LocalModel(tiny_model, max_new_tokens=8) as model:
         asked = [model.ask((Message(role="user", content="a" * length),)) for length in (1, 40, 7)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from kernel_smith.trajectories.mine.render import task_text
 
 @pytest.fixture(scope="module")
 def prober() -> Iterator[Prober]:
-    with Prober(4) as prober:
+    with Prober(2) as prober:
         yield prober
 
 
@@ -240,13 +241,14 @@ def test_what_lies_in_the_folder_of_tasks_is_not_overwritten(gates: MineSettings
 
 
 def test_a_folder_becomes_tasks_once(
-    tmp_path: Path, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, engine: LocalEngine, prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Shared(LocalEngine):
         def _ask(self, request: dict[str, Any], progress: Any) -> dict[str, Any]:
             return engine._ask(request, progress)
 
     monkeypatch.setattr(run, "LocalEngine", Shared)
+    monkeypatch.setattr(run, "Prober", lambda seconds: nullcontext(prober))
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "__init__.py").write_text("raise SystemExit('never imported')\n")
     (tmp_path / "made" / "gates.py").write_text(LIBRARY)

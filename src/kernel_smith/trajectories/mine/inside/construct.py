@@ -92,10 +92,11 @@ def _make(kind: type[torch.nn.Module], plan: dict[str, Any]) -> Made:
 @contextlib.contextmanager
 def _unset_memory_told() -> Iterator[None]:
     """Meanwhile, memory that nobody has set holds NaN, and so can be told from values."""
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # `use_deterministic_algorithms` does the same, and imports the compiler to tell it, too.
+    torch.set_deterministic_debug_mode("warn")
     # A property of the module, which type checkers do not see.
     setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)  # noqa: B010
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(False)
+        torch.set_deterministic_debug_mode("default")
