@@ -223,19 +223,20 @@ def engine(object_cache: Path) -> Iterator[LocalEngine]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def warm_seeds() -> Iterator[None]:
+def warm_seeds() -> Iterator[Seeds]:
     """Seeds are made in processes that have the compiler imported, save where a test wants its
     own (`cold_seeds`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(make, "_start", Seeds().start)
-        yield
+        seeds = Seeds()
+        patch.setattr(make, "_start", seeds.start)
+        yield seeds
 
 
 _start_cold = make._start
 
 
 @pytest.fixture
-def cold_seeds(warm_seeds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def cold_seeds(warm_seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds are made in new processes, as users have it."""
     monkeypatch.setattr(make, "_start", _start_cold)
 
