@@ -26,6 +26,7 @@ from kernel_smith.tasks import read_task
 # How long an example takes says nothing on a machine that also compiles and measures. Examples are
 # other ones each time, so that many runs see more of them than one long run; not in `make test`.
 settings.register_profile("kernel-smith", deadline=None, max_examples=50)
+settings.register_profile("few", deadline=None, max_examples=20)
 settings.load_profile("kernel-smith")
 
 
