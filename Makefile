@@ -47,8 +47,8 @@ demo: env
 # start and for limits. A fourth made it no shorter. Files stay together, in the order that tests/conftest.py gives them.
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
-# What a change is judged by must not depend on luck: a plain `pytest` draws other examples each time.
-SAME_EXAMPLES := --hypothesis-seed=0
+# What a change is judged by must not depend on luck: a plain `pytest` draws other examples each time, and more.
+SAME_EXAMPLES := --hypothesis-seed=0 --hypothesis-profile=few
 
 # Linters beside the tests that they do not disturb.
 test: env

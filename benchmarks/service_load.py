@@ -367,6 +367,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kill", type=float, default=0.0, help="seconds between kills")
     parser.add_argument("--kills", type=int, default=0, help="kills spread evenly over the jobs")
     parser.add_argument("--victims", default=",".join(VICTIMS))
+    parser.add_argument("--only", default="", help="names of programs, with commas between them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=RESULT)
     return parser.parse_args()
@@ -385,7 +386,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="service-load-") as name:
         folder = Path(name)
         os.environ["KERNEL_SMITH_CACHE"] = str(folder / "cache")
-        kinds = programs()
+        only = chosen.only.split(",") if chosen.only else []
+        kinds = [program for program in programs() if not only or program.name in only]
         alone = evaluate_alone(kinds)
         plan = plan_of(kinds, chosen.jobs, chosen.seed)
         mean = statistics.fmean(alone[program.name].seconds for program in plan)

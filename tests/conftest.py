@@ -27,6 +27,7 @@ from kernel_smith.tasks import read_task
 # How long an example takes says nothing on a machine that also compiles and measures. Examples are
 # other ones each time, so that many runs see more of them than one long run; not in `make test`.
 settings.register_profile("kernel-smith", deadline=None, max_examples=50)
+settings.register_profile("few", deadline=None, max_examples=20)
 settings.load_profile("kernel-smith")
 
 
@@ -227,19 +228,20 @@ def engine(object_cache: Path) -> Iterator[LocalEngine]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def warm_seeds() -> Iterator[None]:
+def warm_seeds() -> Iterator[Seeds]:
     """Seeds are made in processes that have the compiler imported, save where a test wants its
     own (`cold_seeds`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(make, "_start", Seeds().start)
-        yield
+        seeds = Seeds()
+        patch.setattr(make, "_start", seeds.start)
+        yield seeds
 
 
 _start_cold = make._start
 
 
 @pytest.fixture
-def cold_seeds(warm_seeds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def cold_seeds(warm_seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds are made in new processes, as users have it."""
     monkeypatch.setattr(make, "_start", _start_cold)
 

@@ -1,4 +1,5 @@
-"""Seeds' processes that are forked from one in which PyTorch's compiler is imported already.
+"""Processes that are forked from one in which PyTorch's compiler is imported already: seeds', and
+those of tests that are shipped.
 
 That import takes most of what a small seed takes, and many tests make one. What runs in the
 process is what always runs there. `python warm_seeds.py FD PID` is the process to fork from, one
@@ -16,7 +17,9 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn
 
@@ -39,6 +42,19 @@ class Seeds:
         self._address = f"\0kernel-smith-seeds-{run or self._until}"  # of no file
 
     def start(self, log: IO[str]) -> ForkedSeed:
+        return self._fork(log, {"environment": dict(os.environ), "folder": os.getcwd()})
+
+    def run_pytest(self, arguments: list[str], folder: Path, **environment: str) -> str:
+        """Do as `python -m pytest` does in a folder, and return what it prints."""
+        there = {
+            "environment": {**os.environ, **environment},
+            "folder": str(folder),
+            "tests": arguments,
+        }
+        with tempfile.TemporaryFile("w") as log, self._fork(log, there) as forked:
+            return forked.stdout.read()
+
+    def _fork(self, log: IO[str], there: dict[str, Any]) -> ForkedSeed:
         while True:
             self._begin()
             with socket.socket(socket.AF_UNIX) as control:
@@ -46,7 +62,7 @@ class Seeds:
                     control.connect(self._address)
                 except ConnectionRefusedError:  # who has just bound it does not listen yet
                     continue
-                return ForkedSeed(control, log)
+                return ForkedSeed(control, log, there)
 
     def _begin(self) -> None:
         """Start the process, unless another worker or thread has done so."""
@@ -66,12 +82,11 @@ class Seeds:
 class ForkedSeed:
     """As much of a `subprocess.Popen` as `make_seed` uses."""
 
-    def __init__(self, control: socket.socket, log: IO[str]) -> None:
+    def __init__(self, control: socket.socket, log: IO[str], there: dict[str, Any]) -> None:
         theirs_in, stdin = os.pipe()
         stdout, theirs_out = os.pipe()
         status, theirs_status = os.pipe()
         theirs = [theirs_in, theirs_out, log.fileno(), theirs_status]
-        there = {"environment": dict(os.environ), "folder": os.getcwd()}
         message = json.dumps(there).encode()
         control.sendall(len(message).to_bytes(4, "big"))
         socket.send_fds(control, [message], theirs)
@@ -107,7 +122,7 @@ class ForkedSeed:
 
 
 def _serve(listening: socket.socket, until: int) -> None:
-    """Fork a process that forks and waits for one that makes a seed, for each request."""
+    """Fork a process that forks and waits for one that does the work, for each request."""
     ended = os.pidfd_open(until)
     os.sched_setaffinity(0, os.sched_getaffinity(until))  # which may be more than the worker has
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -125,17 +140,17 @@ def _serve(listening: socket.socket, until: int) -> None:
                 text += control.recv(length - len(text))
         if os.fork() == 0:
             listening.close()
-            _wait_for_seed(json.loads(text), *fds)
+            _wait_for_work(json.loads(text), *fds)
         for fd in fds:
             os.close(fd)
 
 
-def _wait_for_seed(there: dict[str, Any], stdin: int, stdout: int, log: int, out: int) -> NoReturn:
+def _wait_for_work(there: dict[str, Any], stdin: int, stdout: int, log: int, out: int) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
         os.close(out)
-        _make_seed(there, stdin, stdout, log)
+        _work(there, stdin, stdout, log)
     for fd in (stdin, stdout, log):
         os.close(fd)
     os.write(out, b"%d\n" % pid)
@@ -144,7 +159,7 @@ def _wait_for_seed(there: dict[str, Any], stdin: int, stdout: int, log: int, out
     os._exit(0)
 
 
-def _make_seed(there: dict[str, Any], *fds: int) -> NoReturn:
+def _work(there: dict[str, Any], *fds: int) -> NoReturn:
     code = 1
     try:
         for number, fd in enumerate(fds):
@@ -153,17 +168,29 @@ def _make_seed(there: dict[str, Any], *fds: int) -> NoReturn:
         os.environ.clear()
         os.environ.update(there["environment"])
         os.chdir(there["folder"])
-        from kernel_smith.proposers.seed.inside.__main__ import main
-
-        main()
-        code = 0
+        code = _run_pytest(there["tests"]) if "tests" in there else _make_seed()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _run_pytest(arguments: list[str]) -> int:
+    import pytest
+
+    sys.path[0] = os.getcwd()
+    return int(pytest.main(arguments))
+
+
+def _make_seed() -> int:
+    from kernel_smith.proposers.seed.inside.__main__ import main
+
+    main()
+    return 0
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ import jsonschema
 import pytest
 
 from kernel_smith.cli import evaluate
-from kernel_smith.evaluation import mctracer
+from kernel_smith.evaluation import engines, mctracer
 from kernel_smith.evaluation.engines import LocalEngine
+from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.confine.devices import Gpus
 from kernel_smith.records import (
@@ -326,7 +327,7 @@ def unreadable(path: Path) -> None:
         (lambda path: path.mkdir(), "Is a directory"),
         (lambda path: path.write_bytes(b"x = '\xff\xfe'\n"), "not UTF-8"),
         (unreadable, "cannot be read"),
-        (lambda path: path.write_text("#" * 1_000_000), "characters"),
+        (lambda path: path.write_text("#" * 1_000_001), "characters"),
     ],
     ids=["missing", "directory", "not UTF-8", "unreadable", "too large"],
 )
@@ -491,19 +492,25 @@ def test_numbers_out_of_range(cli: Cli, files: Path, option: str) -> None:
 
 
 def test_a_missing_compiler_ends_with_three_and_names_the_remedy(
-    run_program: Cli, files: Path
+    cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = run_program(
-        *("evaluate", "relu.py", "right.py", *QUICK),
-        CXX="/nonexistent/c++",
-        KERNEL_SMITH_CACHE=files / "empty",
-    )
-    done.complains(3, "/nonexistent/c++", "unset CXX", "apt-get install g++")
-    # What needs none gets its verdict all the same.
-    (files / "plain.py").write_text("import torch\nclass ModelNew(torch.nn.Module): ...\n")
-    done = run_program("evaluate", "relu.py", "plain.py", *QUICK, CXX="/nonexistent/c++")
-    assert done.code == 1
-    assert "no-kernel-source" in done.out
+    monkeypatch.setenv("CXX", "/nonexistent/c++")
+    with LocalEngine() as judging:
+
+        class Asking(LocalEngine):
+            """Asks the same judge each time, and leaves it alone when closed."""
+
+            def _ask(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+                return judging._ask(request, progress)
+
+        monkeypatch.setattr(engines, "LocalEngine", Asking)
+        done = cli("evaluate", "relu.py", "right.py", *QUICK)
+        done.complains(3, "/nonexistent/c++", "unset CXX", "apt-get install g++")
+        # What needs none gets its verdict all the same.
+        (files / "plain.py").write_text("import torch\nclass ModelNew(torch.nn.Module): ...\n")
+        done = cli("evaluate", "relu.py", "plain.py", *QUICK)
+        assert done.code == 1
+        assert "no-kernel-source" in done.out
 
 
 # ---------------------------------------------------------------- interruption

@@ -398,19 +398,18 @@ def test_a_judge_that_dies_every_time_is_an_internal_error(
 
 @pytest.mark.slow
 def test_closing_leaves_nothing_and_the_engine_can_be_used_again(
-    small_task: Task, own_temp: Path
+    another: LocalEngine, small_task: Task, own_temp: Path
 ) -> None:
-    engine = LocalEngine()
-    for _ in range(2):
-        assert folders(own_temp) == []
-        assert engine.examine(small_task) == []
-        everyone = family(engine.process_ids()["judge"])
+    another.process_ids()  # its folder is elsewhere, where others' are
+    for begun_here in (False, True):
+        assert another.examine(small_task) == []
+        everyone = family(another.process_ids()["judge"])
         assert len(everyone) >= 2
-        assert len(folders(own_temp)) == 1
-        engine.close()
-        engine.close()
+        assert len(folders(own_temp)) == begun_here
+        another.close()
+        another.close()
         assert wait_until(lambda pids=everyone: not living(pids))
-    assert folders(own_temp) == []
+        assert folders(own_temp) == []
 
 
 def test_what_compiles_to_the_same_is_timed_no_more_than_briefly_unless_asked_to(

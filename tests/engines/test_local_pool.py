@@ -16,8 +16,6 @@ from kernel_smith.evaluation.engines import pool as pool_module
 from kernel_smith.evaluation.engines.pool import LocalPool
 from kernel_smith.records import Candidate, Evaluation, Options, Reason, Task
 
-pytestmark = pytest.mark.timing
-
 WriteTask = Callable[..., Task]
 PATIENCE = 120.0
 

@@ -84,6 +84,7 @@ def test_another_defect_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch, small_
 
 
 @pytest.mark.slow
+@pytest.mark.sweep  # `tests/cli/test_cli_tasks.py` waits for one, too
 def test_a_reference_that_never_returns_does_not_hold_the_judge(
     write_task: Callable[..., Task], honest_source: str
 ) -> None:

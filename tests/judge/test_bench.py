@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -74,15 +74,6 @@ def test_while_others_evaluate_it_waits_for_their_memory(
     assert bench.look(small_task.workloads[0]).footprint.inputs > 0
     assert not found
     bench.close()
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPool]:
-    folder = tmp_path_factory.mktemp("processes")
-    folder.chmod(0o755)
-    processes = ProcessPool(folder)
-    yield processes
-    processes.close()
 
 
 @pytest.mark.parametrize("is_large", [True, False])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,15 +61,6 @@ class Witness:
     def stepping_out(self) -> Iterator[None]:
         self.steps += 1
         yield
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[ProcessPool]:
-    folder = Path(tempfile.mkdtemp(prefix="kernel-smith-test-"))
-    processes = ProcessPool(folder)
-    yield processes
-    processes.close()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ class Model(torch.nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(24000, 64)]
+    return [torch.randn(8000, 64)]
 """
 
 

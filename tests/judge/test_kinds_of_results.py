@@ -3,7 +3,7 @@ the size of the workload: for many of them torch lacks this operation or that.""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,9 +21,9 @@ from kernel_smith.evaluation.judge.rejection import Rejected
 from kernel_smith.evaluation.judge.timing import verifier
 from kernel_smith.evaluation.judge.timing.verifier import TimedVerifier
 from kernel_smith.evaluation.judge.values import pieces
-from kernel_smith.records import Task
+from kernel_smith.tasks import read_task
 
-CALLS = 3
+CALLS = 2
 
 KINDS = {
     "complex": "torch.fft.fft(x)",
@@ -50,14 +50,10 @@ BUDGETS = {"small": SMALL, "large": LARGE, "scarce": LARGE._replace(free=0)}
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 
 
-@pytest.fixture(params=BUDGETS.values(), ids=BUDGETS)
-def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Budget:
-    monkeypatch.setattr(pieces, "_PIECE", {"cpu": 256})
-    return cast(Budget, request.param)
-
-
-@pytest.fixture(params=KINDS)
-def reference(request: pytest.FixtureRequest, write_task: Callable[..., Task]) -> Reference:
+@pytest.fixture(scope="module", params=KINDS)
+def reference(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Reference:
     text = f"""
 import torch
 
@@ -70,15 +66,20 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.randn(64, 32)]
 """
-    return Reference(write_task(text))
+    path = tmp_path_factory.mktemp("task") / "task_under_test.py"
+    path.write_text(text, encoding="utf-8")
+    return Reference(read_task(path))
 
 
-@pytest.fixture
-def pool(reference: Reference, budget: Budget) -> Pool:
+@pytest.fixture(scope="module", params=BUDGETS.values(), ids=BUDGETS)
+def pool(reference: Reference, request: pytest.FixtureRequest) -> Iterator[Pool]:
+    """Of results that are looked at in a few pieces."""
     (workload,) = reference.task.workloads
-    look = look_at(reference, workload, budget)
-    assert examine(reference, workload, budget, look).found == []
-    return make_pool(reference, workload, 2, budget, look)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "_PIECE", {"cpu": 600})
+        look = look_at(reference, workload, request.param)
+        assert examine(reference, workload, request.param, look).found == []
+        yield make_pool(reference, workload, 2, request.param, look)
 
 
 def answer(pool: Pool, inputs: InputSet) -> list[torch.Tensor]:

@@ -398,7 +398,7 @@ def off_by(want: torch.Tensor, share: float, rtol: float = 4e-5) -> torch.Tensor
 
 
 @pytest.mark.parametrize("text", [ELEMENTWISE, CENTRED], ids=["rows", "whole"])
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     row=st.integers(0, ROWS - 1),
     column=st.integers(0, COLUMNS - 1),
@@ -432,7 +432,7 @@ def test_one_wrong_element_anywhere_is_found_and_named(
     assert sum(bin.elements for bin in histogram(comparison.surveys)) > 0
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(row=st.integers(0, ROWS - 1), column=st.integers(0, COLUMNS - 1), excess=st.floats(3, 1e4))
 def test_one_wrong_element_of_a_timed_call_is_found(
     make: MakePool, row: int, column: int, excess: float

@@ -76,20 +76,26 @@ def get_inputs(n=64):
 FORESEE = """
 import sys
 from pathlib import Path
+import torch
 from kernel_smith.evaluation.judge.inputs.footprint import foresee
+from kernel_smith.evaluation.sandbox.kernel_events import profiling
 from kernel_smith.tasks import read_task
 
 task = read_task(Path(sys.argv[1]))
 assert foresee(task, task.workloads[0], 1 << 20) is None
-print(*sorted({"sympy", "torch._dynamo"} & set(sys.modules)))
+print("looked at", *sorted({"sympy", "torch._dynamo"} & set(sys.modules)))
+with profiling():
+    torch.ones(4) + 1
+print("profiled", *sorted({"torch._dynamo"} & set(sys.modules)))
 """
 
 
 @pytest.mark.slow
-def test_a_small_task_is_looked_at_without_the_compiler(tmp_path: Path) -> None:
+def test_a_small_task_is_looked_at_and_profiled_without_the_compiler(tmp_path: Path) -> None:
+    """To import it would take seconds in every process."""
     file = tmp_path / "doubled.py"
     file.write_text(TASK)
     done = subprocess.run(
         [sys.executable, "-c", FORESEE, file], check=True, capture_output=True, text=True
     )
-    assert done.stdout.split() == []
+    assert done.stdout.splitlines() == ["looked at", "profiled"]

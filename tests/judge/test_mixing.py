@@ -127,6 +127,9 @@ UNORDERED = {
     "of half precision": lambda: torch.randn(8, 8).half(),
     "of eight bits": lambda: torch.randn(8, 8).to(torch.float8_e4m3fn),
     "hidden at random": lambda: torch.zeros(8, 8).masked_fill(torch.rand(8, 8) < 0.5, -torch.inf),
+    "hidden in all rows but one": lambda: torch.zeros(8, 8).index_fill_(
+        0, torch.randperm(8)[:7], -torch.inf
+    ),
     "below the diagonal": lambda: torch.randn(8, 8).tril(),
     "some zeros": lambda: torch.relu(torch.randn(3, 30)),
 }

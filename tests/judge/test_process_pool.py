@@ -22,6 +22,7 @@ from kernel_smith.records import Limits
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[ProcessPool]:
+    """A test's own, of which it kills one."""
     tmp_path.chmod(0o755)
     processes = ProcessPool(tmp_path)
     yield processes
@@ -73,15 +74,6 @@ def test_a_zygote_whose_judge_is_gone_before_it_begins_ends() -> None:
     assert done.returncode == 128 + signal.SIGKILL
 
 
-def zygote_of_compilers() -> int:
-    """This process's child that forks compilers."""
-    for entry in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        for pid in entry.read_text().split():
-            if b"compilers" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return int(pid)
-    raise AssertionError("there is none")
-
-
 def test_a_program_whose_zygote_was_killed_says_nothing_about_the_candidate(
     processes: ProcessPool, tmp_path: Path, processes_with: Callable[[str], list[str]]
 ) -> None:
@@ -92,7 +84,7 @@ def test_a_program_whose_zygote_was_killed_says_nothing_about_the_candidate(
         deadline = time.monotonic() + 60
         while not processes_with(seconds) and time.monotonic() < deadline:
             time.sleep(0.02)
-        os.kill(zygote_of_compilers(), signal.SIGKILL)
+        os.kill(processes._compilers.pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -15,13 +15,10 @@ from kernel_smith.records import Candidate, Evaluation, Options, Reason, Stage, 
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    folder = tmp_path_factory.mktemp("judge")
-    folder.chmod(0o755)
-    judge = Judge(ProcessPool(folder))
+def judge(processes: ProcessPool) -> Iterator[Judge]:
+    judge = Judge(processes)
     yield judge
     judge.close()
-    judge.processes.close()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import re
 import shutil
 import struct
@@ -12,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_smith.evaluation.sandbox.confine import bpf
-from kernel_smith.evaluation.sandbox.confine.seccomp import build_program
+from kernel_smith.evaluation.sandbox.confine import bpf, seccomp
 from kernel_smith.evaluation.sandbox.confine.syscalls import NEWEST_KNOWN, NUMBERS, numbers
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -31,6 +31,9 @@ BY_ARGUMENTS = {"clone", "mmap", "prctl", "ioctl", "prlimit64", "socketpair"}
 HARMLESS = {"capget", "capset"} | {n for n in numbers("x86_64") if n.startswith("landlock")}
 NEEDED_TO_EXECUTE = {"fork", "vfork", "execve", "execveat"}
 DIFFERENT_WITH_GPU = {"socket", "bind", "listen", "mmap"}
+
+
+build_program = functools.cache(seccomp.build_program)  # to build one takes milliseconds
 
 
 def interpret(program, number, arguments=(), audit=0):

@@ -29,7 +29,7 @@ from kernel_smith.evaluation.service.app import make_app
 from kernel_smith.evaluation.service.auth import TokenFile, add_token
 from kernel_smith.records import JobState
 
-EXAMPLES = 10
+EXAMPLES = 6
 ANSWER_SECONDS = 20.0
 DEVICES = 8
 MAX_BODY = 1 << 16
@@ -123,7 +123,7 @@ def test_good_requests_without_a_valid_token_are_refused(
 ) -> None:
     strategy = SCHEMA[path][method].as_strategy(generation_mode=GenerationMode.POSITIVE)
 
-    @settings(ANYTHING, max_examples=3)
+    @settings(ANYTHING, max_examples=2)
     @given(strategy)
     def ask(case: schemathesis.Case) -> None:
         case.headers.pop("Authorization", None)
@@ -155,7 +155,7 @@ BROKEN = st.one_of(
 def test_bodies_that_no_schema_knows_are_refused(fuzzed: Fuzzed, method: str, path: str) -> None:
     headers = {**fuzzed.headers, "Content-Type": "application/json"}
 
-    @settings(ANYTHING, max_examples=30)
+    @settings(ANYTHING, max_examples=20)
     @given(BROKEN)
     def send(content: bytes) -> None:
         response = fuzzed.served.http.request(method, path, content=content, headers=headers)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from shipping_samples import NORM_KERNEL, WIDTH, RMSNorm
+from warm_seeds import Seeds
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
@@ -31,16 +30,15 @@ def optimized(kernel: str = NORM_KERNEL, *, confirmed: bool = True) -> Optimized
 
 
 @pytest.mark.slow
-def test_shipped_tests_pass_and_notice_a_wrong_kernel(tmp_path: Path) -> None:
+def test_shipped_tests_pass_and_notice_a_wrong_kernel(tmp_path: Path, warm_seeds: Seeds) -> None:
     pack(optimized(), (), tmp_path, "right_norm")
     pack(optimized(NORM_KERNEL.replace("+ epsilon", "+ 1")), (), tmp_path, "wrong_norm")
     noticing = "tests/test_wrong_norm.py::test_verified_calls_take_the_kernel"
-    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"]
-    command += ["tests/test_right_norm.py", noticing]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.stdout.count("PASSED tests/test_right_norm.py") == 9, ran.stdout
-    assert f"FAILED {noticing}" in ran.stdout
-    assert "FAILED tests/test_right_norm.py" not in ran.stdout
+    arguments = ["-rA", "-p", "no:cacheprovider", "tests/test_right_norm.py", noticing]
+    said = warm_seeds.run_pytest(arguments, tmp_path)
+    assert said.count("PASSED tests/test_right_norm.py") == 9, said
+    assert f"FAILED {noticing}" in said
+    assert "FAILED tests/test_right_norm.py" not in said
 
 
 def test_the_text_says_what_was_shown(tmp_path: Path) -> None:

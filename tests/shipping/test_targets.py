@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from warm_seeds import Seeds
 
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
@@ -168,7 +167,7 @@ def test_names_are_listed_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_shipped_tests_pass_and_notice_a_wrong_kernel(tmp_path: Path) -> None:
+def test_shipped_tests_pass_and_notice_a_wrong_kernel(tmp_path: Path, warm_seeds: Seeds) -> None:
     checkout = checkout_of("flash-linear-attention", tmp_path)
     (checkout / "fla/modules/__init__.py").write_text("__all__ = [\n]\n")
     patched("flash-linear-attention", checkout, optimized())
@@ -178,19 +177,13 @@ def test_shipped_tests_pass_and_notice_a_wrong_kernel(tmp_path: Path) -> None:
         optimized(KERNEL.replace(") * 2 *", ") * 3 *")),
         "wrong_scale",
     )
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "tests"],
-        cwd=checkout,
-        env=os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": "."},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.stdout.count("PASSED tests/modules/test_fast_scale.py") == 4, ran.stdout
+    arguments = ["-rA", "-p", "no:cacheprovider", "tests"]
+    said = warm_seeds.run_pytest(arguments, checkout, TRITON_INTERPRET="1")
+    assert said.count("PASSED tests/modules/test_fast_scale.py") == 4, said
     failed = "FAILED tests/modules/test_wrong_scale.py::test_verified_calls_take_the_kernel"
-    assert failed in ran.stdout
-    assert ran.stdout.count("FAILED tests") == 1
-    assert ran.stdout.count("too large for the interpreter") == 2
+    assert failed in said
+    assert said.count("FAILED tests") == 1
+    assert said.count("too large for the interpreter") == 2
 
 
 def test_what_cannot_be_shipped_there_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import torch
 
-TASK = {"family": "elementwise", "workloads": {"one": {"rows": 400, "columns": 500}}}
+TASK = {"family": "elementwise", "workloads": {"one": {"rows": 100, "columns": 200}}}
 
 
 class Model(torch.nn.Module):
@@ -10,5 +10,5 @@ class Model(torch.nn.Module):
         return z * z.abs()
 
 
-def get_inputs(rows: int = 400, columns: int = 500) -> list[torch.Tensor]:
+def get_inputs(rows: int = 100, columns: int = 200) -> list[torch.Tensor]:
     return [torch.randn(rows, columns, dtype=torch.complex64)]

@@ -2,7 +2,7 @@
 
 import torch
 
-TASK = {"family": "elementwise", "workloads": {"one": {"rows": 512, "columns": 1024}}}
+TASK = {"family": "elementwise", "workloads": {"one": {"rows": 128, "columns": 256}}}
 
 
 class Model(torch.nn.Module):
@@ -10,5 +10,5 @@ class Model(torch.nn.Module):
         return (x * 2).to(torch.float8_e4m3fn), (x * 2).to(torch.float8_e5m2)
 
 
-def get_inputs(rows: int = 512, columns: int = 1024) -> list[torch.Tensor]:
+def get_inputs(rows: int = 128, columns: int = 256) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]

@@ -3,7 +3,7 @@ last bit."""
 
 import torch
 
-TASK = {"family": "adversarial", "workloads": {"rows": {"rows": 40000, "columns": 64}}}
+TASK = {"family": "adversarial", "workloads": {"rows": {"rows": 12000, "columns": 64}}}
 
 
 class Model(torch.nn.Module):
@@ -11,5 +11,5 @@ class Model(torch.nn.Module):
         return torch.round(x.sum(-1) * 512) / 512
 
 
-def get_inputs(rows: int = 40000, columns: int = 64) -> list[torch.Tensor]:
+def get_inputs(rows: int = 12000, columns: int = 64) -> list[torch.Tensor]:
     return [torch.randn(rows, columns)]

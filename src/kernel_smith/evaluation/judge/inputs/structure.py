@@ -8,6 +8,7 @@ ever taken as they were drawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -41,7 +42,7 @@ def _add_up(samples: list[torch.Tensor]) -> bool:
     rows = torch.cat(samples)
     for sums in (rows.sum(-1), rows.square().sum(-1)):
         low, high = map(float, torch.aminmax(sums))
-        if high - low <= _SAME * max(abs(low), abs(high)):  # false for NaN
+        if high - low <= _SAME * max(abs(low), abs(high)) < math.inf:  # false for NaN
             return True
     return False
 
