@@ -24,6 +24,7 @@ from kernel_smith.evaluation.engines.local import Progress
 from kernel_smith.evaluation.sandbox.confine import devices
 from kernel_smith.evaluation.sandbox.confine.devices import Gpus
 from kernel_smith.records import (
+    MAX_SOURCE,
     MEANINGS,
     Accuracy,
     BaselineSpeedup,
@@ -327,7 +328,7 @@ def unreadable(path: Path) -> None:
         (lambda path: path.mkdir(), "Is a directory"),
         (lambda path: path.write_bytes(b"x = '\xff\xfe'\n"), "not UTF-8"),
         (unreadable, "cannot be read"),
-        (lambda path: path.write_text("#" * 1_000_001), "characters"),
+        (lambda path: path.write_text("#" * (MAX_SOURCE + 1)), "characters"),
     ],
     ids=["missing", "directory", "not UTF-8", "unreadable", "too large"],
 )

@@ -1,4 +1,4 @@
-"""Returns thousands of tensors in place of one: their description is a long message."""
+"""Returns so many tensors that their description is longer than any message may be."""
 
 TASK = "small_softmax.py"
 EXPECT = {
@@ -33,4 +33,4 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         y = torch.empty_like(x)
         kernels.softmax(x, y, x.shape[0], x.shape[1])
-        return (y,) * 4000
+        return (y,) * 20000
