@@ -16,7 +16,15 @@ from serving import Served, body, http_client, serving, until
 from kernel_smith.errors import BadInput
 from kernel_smith.evaluation.engines.made_up import made_up
 from kernel_smith.evaluation.service.book import BookLimits
-from kernel_smith.records import Candidate, Evaluation, Job, Options, Reason, Task
+from kernel_smith.records import (
+    MAX_SOURCE,
+    Candidate,
+    Evaluation,
+    Job,
+    Options,
+    Reason,
+    Task,
+)
 from kernel_smith.testing.trivial import TrivialEngine
 
 
@@ -304,7 +312,7 @@ def _changed(path: str, value: Any) -> dict[str, Any]:
     ("path", "value"),
     [
         ("candidate.source", 5),
-        ("candidate.source", "x" * 300_000),
+        ("candidate.source", "x" * (MAX_SOURCE + 1)),
         ("task.workloads", []),
         ("task.name", ""),
         ("priority", 11),
