@@ -319,12 +319,13 @@ def test_a_model_that_is_of_no_use_is_an_error_in_the_end_and_others_go_on(
     monkeypatch.setattr(engines, "open_engine", lambda *_: Flattering(1.2))
     with OpenAIServer([Reply("I would rather not.")]) as server:
         model = f"m@{server.base_url},price_prompt=1000,price_completion=1000,retries=0"
-        done = cli(*RUN, *MODEL, model, "--evaluations", 6)
+        # So many that the model has answered before the others have done them all.
+        done = cli(*RUN, *MODEL, model, "--evaluations", 20)
         done.complains(3, "no model gave a new program", "gave no usable program", "resume slow-")
         assert re.search(r"\(\d+ requests?, [\d,]+ tokens, \$\d+\.\d\d\)", done.err)
         assert stored().funnel["evaluated"] >= 6
         assert Path("slow_best.py").exists(), "what the others found is there"
-    again = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 9)
+    again = cli("resume", "latest", "--store", "r.sqlite", "--evaluations", 25)
     again.complains(2, "cannot connect")
     assert stored().ended is not None, "the run was left as it was"
 
